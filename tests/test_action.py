@@ -32,13 +32,13 @@ def temp(tmp_path: Path) -> Path:
     return tmp_path / "runner temp"
 
 
-def test_wheels_without_errors_pass_and_the_sarif_is_named(temp: Path, sample_dist: Path) -> None:
+def test_wheels_without_errors_pass_and_the_sarif_path_is_output(temp: Path, sample_dist: Path) -> None:
     done, outputs = run_audit(temp, paths=str(sample_dist))
     assert (done.returncode, outputs) == (0, {"sarif": f"{temp}/rocwheel.sarif"})
     assert json.loads(Path(outputs["sarif"]).read_text())["version"] == "2.1.0"
 
 
-def test_errors_fail_the_step_and_the_sarif_is_named_nevertheless(temp: Path, sample_dist: Path) -> None:
+def test_errors_fail_the_step_but_the_sarif_path_is_still_output(temp: Path, sample_dist: Path) -> None:
     done, outputs = run_audit(
         temp, paths=str(sample_dist), options="--expect=runpath=$ORIGIN/none\n--select=run-path-*"
     )
@@ -47,14 +47,14 @@ def test_errors_fail_the_step_and_the_sarif_is_named_nevertheless(temp: Path, sa
     assert {result["ruleId"] for result in run["results"]} == {"run-path-unexpected"}
 
 
-def test_input_that_cannot_be_read_fails_and_names_no_sarif(temp: Path) -> None:
+def test_unreadable_input_fails_without_a_sarif_output(temp: Path) -> None:
     # Given a report that an earlier audit of the job has left
     (temp / "rocwheel.sarif").write_text("{}")
     done, outputs = run_audit(temp, paths="absent")
     assert (done.returncode, outputs) == (2, {})
 
 
-def test_paths_are_lines_and_may_have_blanks(temp: Path, sample_dist: Path) -> None:
+def test_paths_are_separated_by_lines_and_may_contain_spaces(temp: Path, sample_dist: Path) -> None:
     folder = temp / "my wheels"
     folder.mkdir()
     (folder / CORE).write_bytes((sample_dist / CORE).read_bytes())
@@ -63,17 +63,17 @@ def test_paths_are_lines_and_may_have_blanks(temp: Path, sample_dist: Path) -> N
     assert json.loads(done.stdout)["distributions"] == [CORE, LIBRARIES]
 
 
-def test_packages_that_are_installed_with_them_are_not_audited(temp: Path, sample_dist: Path) -> None:
+def test_packages_given_as_context_are_not_audited(temp: Path, sample_dist: Path) -> None:
     done, _ = run_audit(temp, paths=str(sample_dist / LIBRARIES), options="--json", **{"with": str(sample_dist / CORE)})
     assert json.loads(done.stdout)["distributions"] == [LIBRARIES]
 
 
-def test_a_path_is_never_taken_for_an_option(temp: Path) -> None:
+def test_a_path_is_never_interpreted_as_an_option(temp: Path) -> None:
     done, _ = run_audit(temp, paths="--rules")
     assert (done.returncode, "--rules: doesn't exist" in done.stderr) == (2, True)
 
 
-def test_every_input_reaches_a_step_and_none_is_put_into_a_script() -> None:
+def test_every_input_is_used_by_a_step_and_never_interpolated_into_a_script() -> None:
     steps = ACTION["runs"]["steps"]
     assert [step["name"] for step in steps if "${{" in step.get("run", "")] == []
     used = set(re.findall(r"inputs\.(\w+)", json.dumps(steps)))

@@ -34,11 +34,11 @@ FUNCTIONS = [
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_the_functions_are_these_sixteen() -> None:
+def test_there_are_exactly_sixteen_functions() -> None:
     assert [name for name in api.__all__ if inspect.isfunction(getattr(api, name))] == FUNCTIONS
 
 
-def test_the_package_itself_has_its_version_alone() -> None:
+def test_the_top_level_package_exports_only_its_version() -> None:
     assert rocwheel.__all__ == ["__version__"]
 
 
@@ -46,32 +46,32 @@ def test_every_public_name_has_a_docstring() -> None:
     assert [name for name in api.__all__ if not inspect.getdoc(getattr(api, name))] == []
 
 
-def test_the_page_shows_every_public_name_and_no_other() -> None:
+def test_the_docs_page_shows_exactly_the_public_names() -> None:
     shown = re.findall(r"^::: rocwheel\.api\.(\w+)$", (ROOT / "docs/python-api.md").read_text(), re.MULTILINE)
     assert sorted(shown) == api.__all__
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_example_of_a_function_calls_it(name: str) -> None:
+def test_the_example_of_each_function_calls_the_function(name: str) -> None:
     example = _example(name)
     called = {ast.unparse(node.func) for node in ast.walk(ast.parse(example)) if isinstance(node, ast.Call)}
     assert f"api.{name}" in called
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_parameter_of_a_function_is_explained(name: str) -> None:
+def test_every_function_parameter_is_documented(name: str) -> None:
     function = getattr(api, name)
     explained = re.findall(r"^    (\w+): ", inspect.getdoc(function) or "", re.MULTILINE)
     assert explained == list(inspect.signature(function).parameters)
 
 
-def test_the_command_line_does_not_load_it(tmp_path: Path) -> None:
+def test_the_command_line_does_not_load_the_api(tmp_path: Path) -> None:
     code = "import sys, rocwheel.cli; sys.exit('rocwheel.api' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.deep
-def test_types_hold_in_the_examples(tmp_path: Path) -> None:
+def test_examples_pass_type_checking(tmp_path: Path) -> None:
     # Given the examples of the docstrings, of the documentation and of examples/, as programs
     for name in FUNCTIONS:
         (tmp_path / f"example_{name}.py").write_text(_example(name))
@@ -86,13 +86,13 @@ def test_types_hold_in_the_examples(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "Success: no issues found in 18 source files"
 
 
-def test_a_plan_names_what_a_build_makes(sample_dist: Path) -> None:
+def test_a_plan_lists_the_wheels_that_a_build_makes(sample_dist: Path) -> None:
     made = api.plan(str(SAMPLE_SDK))
     assert made.version == "7.0.0"
     assert {wheel.name.file_name for wheel in made.wheels} == {path.name for path in sample_dist.glob("*.whl")}
 
 
-def test_a_build_is_indexed(tmp_path: Path) -> None:
+def test_a_build_can_be_indexed(tmp_path: Path) -> None:
     result = api.build(SAMPLE_SDK, tmp_path, version="7.0.1", level=1, jobs=1)
     report = api.index(tmp_path / "dist", tmp_path / "simple", files="copy")
     assert f"{tmp_path}/dist/rocm-7.0.1.tar.gz" in [built.path for built in result.distributions]
@@ -100,7 +100,7 @@ def test_a_build_is_indexed(tmp_path: Path) -> None:
     assert (tmp_path / "simple/rocm/rocm-7.0.1.tar.gz").exists()
 
 
-def test_builds_keep_packed_files_if_they_are_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_builds_cache_packed_files_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
     plain = api.build(SAMPLE_SDK, tmp_path / "plain")
     assert not (tmp_path / "cache").exists()
@@ -109,7 +109,7 @@ def test_builds_keep_packed_files_if_they_are_asked_to(tmp_path: Path, monkeypat
     assert (plain.members.kept, first.members.packed > 0, second.members.packed) == (0, True, 0)
 
 
-def test_packages_are_promoted_for_some_targets(sample_dist: Path, tmp_path: Path) -> None:
+def test_packages_are_promoted_for_selected_targets(sample_dist: Path, tmp_path: Path) -> None:
     result = api.promote(str(sample_dist), "7.0.1", str(tmp_path / "release"), targets=["gfx90a:xnack+"])
     assert (result.old_version, result.version, result.targets) == ("7.0.0", "7.0.1", ("gfx90a",))
     assert sorted(path.name for path in (tmp_path / "release").iterdir()) == sorted(
@@ -127,19 +127,19 @@ def test_unknown_targets_are_not_promoted(sample_dist: Path, tmp_path: Path) -> 
     assert not (tmp_path / "release").exists()
 
 
-def test_the_facts_of_a_binary_are_given(sample_dist: Path) -> None:
+def test_the_facts_of_a_binary_are_returned(sample_dist: Path) -> None:
     facts = {facts.path.rpartition("/")[2]: facts for facts in api.inspect([sample_dist / CORE])}
     elf = facts["libamdhip64.so.7"].elf
     assert elf
     assert (elf.kind, elf.soname) == ("shared object", "libamdhip64.so.7")
 
 
-def test_a_file_that_cannot_be_read_is_given_with_its_error(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_returned_with_its_error(tmp_path: Path) -> None:
     (facts,) = api.inspect(tmp_path / "absent")
     assert isinstance(facts.error, api.InputError)
 
 
-def test_the_facts_can_be_counted_and_read_again(sample_dist: Path) -> None:
+def test_facts_can_be_counted_and_iterated_again(sample_dist: Path) -> None:
     facts = api.inspect(str(sample_dist / CORE))
     assert isinstance(facts, tuple)
     assert len(facts) > 0
@@ -152,7 +152,7 @@ def test_an_index_goes_next_to_its_folder_by_default(sample_dist: Path, tmp_path
     assert (report.output, list(report.projects)) == (f"{tmp_path}/simple", ["rocm-sdk-core"])
 
 
-def test_an_unknown_placement_of_files_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_file_placement_is_refused(tmp_path: Path) -> None:
     with pytest.raises(api.InputError, match=r"^files: is 'move'; expected one of relative, hardlink, copy$"):
         api.index(tmp_path, files="move")  # type: ignore[arg-type]
 
@@ -170,7 +170,7 @@ def test_an_unknown_level_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("convert", [str, lambda path: path, lambda path: [path], lambda path: iter([str(path)])])
-def test_one_path_or_several_are_audited(sample_dist: Path, convert: Callable[[Path], str]) -> None:
+def test_audit_accepts_one_path_or_several(sample_dist: Path, convert: Callable[[Path], str]) -> None:
     report = api.audit(convert(sample_dist))
     assert (report.errors, report.files > 100) == (0, True)
 
@@ -180,12 +180,12 @@ def test_one_path_or_several_are_audited(sample_dist: Path, convert: Callable[[P
     [(api.audit, "paths"), (api.inspect, "paths"), (lambda paths: api.repair(paths, None), "wheels")],
     ids=["audit", "inspect", "repair"],
 )
-def test_no_path_at_all_is_refused(call: Callable[[list[str]], object], name: str) -> None:
+def test_an_empty_list_of_paths_is_refused(call: Callable[[list[str]], object], name: str) -> None:
     with pytest.raises(api.InputError, match=f"^{name}: is empty; expected at least one path$"):
         call([])
 
 
-def test_one_wheel_is_repaired_with_one_package(sample_dist: Path) -> None:
+def test_one_wheel_is_repaired_with_one_context_package(sample_dist: Path) -> None:
     result = api.repair(str(sample_dist / CORE), None, with_packages=str(sample_dist))
     assert [wheel.file_name for wheel in result.wheels] == [CORE]
 
@@ -194,13 +194,13 @@ def test_the_packages_of_a_build_pass_the_audit(sample_dist: Path) -> None:
     assert api.audit([sample_dist]).errors == 0
 
 
-def test_settings_choose_the_rules(sample_dist: Path) -> None:
+def test_settings_select_the_rules(sample_dist: Path) -> None:
     settings = api.AuditSettings(select=("unresolved-library",))
     report = api.audit([sample_dist / CORE], settings=settings)
     assert report.rules == ("unresolved-library",)
 
 
-def test_a_baseline_of_known_findings_is_heeded(sample_dist: Path, tmp_path: Path) -> None:
+def test_a_baseline_of_known_findings_is_applied(sample_dist: Path, tmp_path: Path) -> None:
     # Given an expectation that the packages don't keep, and a baseline of all breaches
     settings = api.AuditSettings(select=("run-path-unexpected",), expect_runpath="$ORIGIN/none")
     found = api.audit([sample_dist / CORE], settings=settings)
@@ -225,14 +225,14 @@ def test_a_repair_without_a_destination_writes_nothing(sample_dist: Path) -> Non
     assert ([wheel.file_name for wheel in result.wheels], result.written) == ([CORE], ())
 
 
-def test_a_right_wheel_is_copied_by_a_repair(sample_dist: Path, tmp_path: Path) -> None:
+def test_repair_copies_a_correct_wheel(sample_dist: Path, tmp_path: Path) -> None:
     others = [path for path in sample_dist.glob("*.whl") if path.name != CORE]
     result = api.repair([sample_dist / CORE], tmp_path / "repaired", with_packages=others)
     assert result.written == (f"{tmp_path}/repaired/{CORE}",)
     assert (tmp_path / "repaired" / CORE).read_bytes() == (sample_dist / CORE).read_bytes()
 
 
-def test_what_is_split_is_joined_again(tmp_path: Path) -> None:
+def test_split_files_can_be_joined_again(tmp_path: Path) -> None:
     (tmp_path / "tree/lib").mkdir(parents=True)
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", tmp_path / "tree/lib/libtwo.so")
     made = api.split(str(tmp_path / "tree"), tmp_path / "parts", targets="gfx906,gfx1030", level=1, jobs=1)
@@ -241,7 +241,7 @@ def test_what_is_split_is_joined_again(tmp_path: Path) -> None:
     assert [(library.path, library.targets) for library in joined.libraries] == [("lib/libtwo.so", ("gfx906",))]
 
 
-def test_a_split_wheel_is_joined_again(tmp_path: Path) -> None:
+def test_a_split_wheel_can_be_joined_again(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": FIXTURES / "v22/libtwo.plain.so"})
     made = api.split_wheel(wheel, tmp_path / "parts", device_name="amd-demo-device")
     assert "amd_demo_device_gfx906" in [device.path.rpartition("/")[2].split("-")[0] for device in made.devices]
@@ -256,12 +256,12 @@ def test_a_split_wheel_is_joined_again(tmp_path: Path) -> None:
         ({"scheme": "lzma"}, "scheme: is 'lzma'; expected one of none, zstd-per-kernel"),
     ],
 )
-def test_unknown_settings_of_a_split_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+def test_unknown_split_settings_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(api.InputError, match=f"^{message}$"):
         api.split(tmp_path, tmp_path / "out", **settings)
 
 
-def test_a_destination_that_is_a_file_is_refused(sample_dist: Path, tmp_path: Path) -> None:
+def test_a_file_as_the_destination_is_refused(sample_dist: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(api.RocwheelError, match=re.escape(str(tmp_path / "file"))):
         api.repair([sample_dist / CORE], tmp_path / "file")
@@ -281,7 +281,7 @@ def _example(name: str) -> str:
     return textwrap.dedent(found[1])
 
 
-def test_a_plan_has_packages_for_the_targets_only() -> None:
+def test_a_plan_with_targets_has_packages_only_for_these_targets() -> None:
     made = api.plan(SAMPLE_SDK, version="7.0.2", targets="gfx906")
     devices = [wheel.name.distribution for wheel in made.wheels if "device" in wheel.name.distribution]
     assert (made.version, devices) == ("7.0.2", ["rocm-sdk-device-gfx906"])

@@ -36,21 +36,21 @@ def apt_get(machine: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
 
 
-def test_a_lock_is_waited_for(machine: Path) -> None:
+def test_a_locked_apt_database_is_waited_for(machine: Path) -> None:
     (machine / "locked").write_text(f"{LOCKED}\n" * 2)
     done = apt_get(machine, "update", "-qq")
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "waiting for another apt to end\n")
     assert (machine / "calls").read_text() == "-o DPkg::Lock::Timeout=600 update -qq\n" * 3
 
 
-def test_any_other_failure_is_passed_on_at_once(machine: Path) -> None:
+def test_other_failures_are_reported_at_once(machine: Path) -> None:
     (machine / "locked").write_text("E: Unable to locate package none\n" * 2)
     done = apt_get(machine, "install", "none")
     assert (done.returncode, done.stderr) == (100, "E: Unable to locate package none\n")
     assert len((machine / "calls").read_text().splitlines()) == 1
 
 
-def test_no_other_script_calls_apt_get_itself() -> None:
+def test_no_other_script_calls_apt_get_directly() -> None:
     call = re.compile(r"""^[^#\n]*\bapt-get(?:",|\s+(?:-o|-q|-y|update|install|download)\b)""", re.MULTILINE)
     places = [
         path

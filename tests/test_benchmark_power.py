@@ -16,11 +16,11 @@ from trials.benchmarks.commands import power
     [((0.5, 1.5, 2.5, 4.5), 1.0), ((0.5, 1.5, 4.5, 16.5), 2.0), ((0.0, 1.0, 1.0, 1.0), 0.0)],
     ids=["linear", "quadratic", "constant"],
 )
-def test_the_start_is_not_counted_for_the_power(costs: tuple[float, ...], expected: float) -> None:
+def test_startup_is_not_counted_in_the_power(costs: tuple[float, ...], expected: float) -> None:
     assert power((1, 100, 200, 400), costs) == pytest.approx(expected)
 
 
-def test_costs_no_larger_than_the_start_have_no_power() -> None:
+def test_costs_no_larger_than_startup_have_no_power() -> None:
     assert math.isnan(power((1, 100, 200), (0.5, 0.4, 0.6)))
 
 

@@ -190,7 +190,7 @@ LibraryEntry("rocdxg", "core", "librocdxg*.so*", "", optional=True)
         ),
     ],
 )
-def test_each_source_becomes_names_with_values(
+def test_each_source_is_parsed_into_names_and_values(
     parse: Callable[[str, str], sources.Facts], text: str, found: sources.Facts
 ) -> None:
     assert parse(text, "here") == found
@@ -220,13 +220,13 @@ def test_each_source_becomes_names_with_values(
         (sources.parse_amdsmi_header, "", "here: has no version"),
     ],
 )
-def test_another_format_is_an_error(parse: Callable[[str, str], sources.Facts], text: str, message: str) -> None:
+def test_an_unexpected_format_is_an_error(parse: Callable[[str, str], sources.Facts], text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse(text, "here")
     assert str(caught.value).startswith(message)
 
 
-def test_products_have_the_targets_of_the_longest_fitting_chip_and_of_named_devices() -> None:
+def test_products_get_the_targets_of_the_longest_matching_chip_name_and_of_named_devices() -> None:
     products = {"A": "73ff", "B": "73ff 7400", "Old": "0001", "New": "0009", "Unknown": "000a"}
     chips = {"73ff": "Chip 23 WKS", "7400": "Chip 2", "0001": "Old", "000a": "Chip"}
     known = {"Chip 2": "gfx1030", "Chip 23": "gfx1032", "Old": "", "0009": "gfx1200"}
@@ -238,7 +238,7 @@ def test_products_have_the_targets_of_the_longest_fitting_chip_and_of_named_devi
     }
 
 
-def test_a_comparison_has_what_either_side_lacks_and_other_values_with_the_reasons() -> None:
+def test_a_comparison_lists_missing_and_different_values_with_their_explanations() -> None:
     table = {"same": "1", "other": "1", "gone": "", "kept": ""}
     source = {"same": "1", "other": "2", "new": "3"}
     explained = [Explanation("c", ("ke*",), "old"), Explanation("c", ("never",), "unused")]
@@ -250,7 +250,7 @@ def test_a_comparison_has_what_either_side_lacks_and_other_values_with_the_reaso
     ]
 
 
-def test_the_report_has_a_line_for_each_difference_and_for_each_reason() -> None:
+def test_the_report_has_a_line_for_each_difference_and_each_explanation() -> None:
     explained = [Difference(f"n{number}", "", None, "they are old") for number in range(5)]
     differences = [Difference("a", None, "1"), Difference("b", "1", "2"), Difference("c", "", None), *explained]
     assert list(command.report_lines(differences)) == [
@@ -262,7 +262,7 @@ def test_the_report_has_a_line_for_each_difference_and_for_each_reason() -> None
     assert list(command.report_lines([])) == ["no differences"]
 
 
-def test_a_reason_may_be_for_names_that_only_the_table_has() -> None:
+def test_an_explanation_may_apply_to_names_found_only_in_the_table() -> None:
     explained = [Explanation("c", ("*",), "older", only_table=True)]
     assert compare({"old": "", "both": "1"}, {"new": "", "both": "2"}, explained) == [
         Difference("new", None, ""),
@@ -271,7 +271,7 @@ def test_a_reason_may_be_for_names_that_only_the_table_has() -> None:
     ]
 
 
-def test_a_reason_that_explains_nothing_is_reported() -> None:
+def test_an_unused_explanation_is_reported() -> None:
     differences = [Difference("a", "", None, "old")]
     assert list(command.report_lines(differences, ["old", "gone"])) == [
         "explained: a: old",
@@ -279,7 +279,7 @@ def test_a_reason_that_explains_nothing_is_reported() -> None:
     ]
 
 
-def test_products_of_a_source_and_of_the_catalog_are_compared_by_name(
+def test_products_in_a_source_and_in_the_catalog_are_compared_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "gpus.yaml").write_text(
@@ -297,7 +297,7 @@ def test_products_of_a_source_and_of_the_catalog_are_compared_by_name(
     assert lines[3].endswith("more: AMD's list has only GPUs that the current ROCm supports")
 
 
-def test_every_source_belongs_to_a_check_and_every_reason_to_one() -> None:
+def test_every_source_and_every_explanation_belongs_to_a_check() -> None:
     settings = load_settings()
     checks = make_checks(settings)
     assert {name for check in checks for name in check.sources} == set(settings.sources)
@@ -305,7 +305,7 @@ def test_every_source_belongs_to_a_check_and_every_reason_to_one() -> None:
     assert [url for url in settings.sources.values() if not url.startswith("https://")] == []
 
 
-def test_a_target_that_the_table_lacks_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_target_missing_from_the_table_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lists = tmp_path / "sid"
     lists.write_text("gfx803\ngfx900\ngfx906\ngfx908\ngfx90a\ngfx942\ngfx1010\ngfx1030\ngfx1100\ngfx1101\ngfx1102\n")
     with lists.open("a") as file:
@@ -318,7 +318,7 @@ def test_a_target_that_the_table_lacks_fails_the_command(tmp_path: Path, capsys:
     ]
 
 
-def test_an_equal_table_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_matching_table_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "VERSION").write_text("#HIP_VERSION_MAJOR\n7\n")
     assert command.main(["hip-sonames", "--source", f"hip-version={tmp_path}/VERSION"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [
@@ -327,7 +327,7 @@ def test_an_equal_table_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ]
 
 
-def test_a_name_that_jax_lost_and_a_new_python_fail_the_command(
+def test_a_name_removed_from_jax_and_a_new_python_fail_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {
@@ -351,13 +351,15 @@ def test_a_name_that_jax_lost_and_a_new_python_fail_the_command(
     assert not any("config new" in line or "config clang " in line or "rocm_pjrt_wheel)" in line for line in lines)
 
 
-def test_a_newer_soname_than_the_table_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_soname_newer_than_the_table_is_reported_as_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "amdsmi.h").write_text("#define AMDSMI_LIB_VERSION_MAJOR 99\n")
     assert command.main(["amd-smi-sonames", "--source", f"amdsmi-header={tmp_path}/amdsmi.h"]) == 1
     assert "  missing in the table: libamd_smi.so.99" in capsys.readouterr().out.splitlines()
 
 
-def test_a_source_that_can_not_be_read_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_source_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = f"{tmp_path}/nowhere"
     assert command.main(["hip-sonames", "--source", f"hip-version={place}"]) == 2
     assert f"  error: {place}: can't be read (No such file or directory)" in capsys.readouterr().err
@@ -370,7 +372,7 @@ def test_unknown_names_are_refused(arguments: list[str]) -> None:
     assert caught.value.code == 2
 
 
-def test_only_secure_addresses_are_read() -> None:
+def test_only_https_addresses_are_read() -> None:
     with pytest.raises(InputError, match="isn't a secure address"):
         command.read_place("http://example.org/list")
 

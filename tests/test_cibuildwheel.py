@@ -34,7 +34,7 @@ SETTINGS = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), r
     ],
     ids=["repair", "repair and audit"],
 )
-def test_the_repair_command_is_read_and_leaves_one_wheel(
+def test_the_repair_command_is_read_from_the_config_and_leaves_one_wheel(
     tmp_path: Path, sample_dist: Path, settings: str, command: str
 ) -> None:
     # Given a project with the settings
@@ -56,7 +56,7 @@ def test_the_repair_command_is_read_and_leaves_one_wheel(
     assert [found.name for found in (tmp_path / "repaired").iterdir()] == [CORE]
 
 
-def test_auditwheel_goes_first_where_it_copies_other_libraries(tmp_path: Path) -> None:
+def test_auditwheel_runs_first_if_it_copies_other_libraries(tmp_path: Path) -> None:
     options = _read(tmp_path, SETTINGS[2])
     assert options.repair_command == (
         "auditwheel repair --exclude 'libamdhip64.so.*' --exclude 'librocblas.so.*' -w /tmp/copied {wheel} && "
@@ -65,7 +65,7 @@ def test_auditwheel_goes_first_where_it_copies_other_libraries(tmp_path: Path) -
 
 
 @needs_compiler
-def test_with_auditwheel_first_both_repairs_succeed_and_with_rocwheel_first_the_repair_fails(
+def test_both_repairs_succeed_with_auditwheel_first_and_fail_with_rocwheel_first(
     tmp_path: Path, sample_dist: Path
 ) -> None:
     # Given a wheel whose library needs ROCm and a library of its own project, which is outside the wheel

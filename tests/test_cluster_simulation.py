@@ -22,16 +22,16 @@ def costs(*seconds: float, assembly: float = 0.0, dispatch: float = 0.0) -> Cost
         (costs(0, 0, 0, 0, dispatch=2), 50, 10),
     ],
 )
-def test_a_build_takes_as_long_as_its_jobs_keep_the_workers(build: Costs, workers: int, expected: float) -> None:
+def test_the_time_of_a_build_depends_on_its_jobs_and_workers(build: Costs, workers: int, expected: float) -> None:
     assert simulate(build, workers) == pytest.approx(expected)
 
 
-def test_a_wheel_is_put_together_while_others_are_packed() -> None:
+def test_a_wheel_is_assembled_while_others_are_packed() -> None:
     build = Costs([JobCost(0, 1), JobCost(1, 1), JobCost(1, 1)], {0: 2, 1: 1}, 0)
     assert simulate(build, 2) == 3
 
 
-def test_copies_of_a_build_have_wheels_of_their_own() -> None:
+def test_repeated_builds_have_separate_wheels() -> None:
     build = repeated(costs(1, 2, assembly=3), 3)
     assert ([job.wheel for job in build.packing], build.assembly, build.work) == (
         [0, 0, 1, 1, 2, 2],
@@ -40,5 +40,5 @@ def test_copies_of_a_build_have_wheels_of_their_own() -> None:
     )
 
 
-def test_slower_workers_take_longer_for_all() -> None:
+def test_slower_workers_make_everything_take_longer() -> None:
     assert simulate(costs(4, 2, assembly=1).slower(1.5), 1) == pytest.approx(10.5)

@@ -29,20 +29,20 @@ OTHER_HASHES = {"PYTHONHASHSEED": "1"}
     ],
     ids=str,
 )
-def test_a_forked_command_ends_and_prints_as_one_of_a_new_interpreter(words: list[str], status: int) -> None:
+def test_a_forked_command_exits_and_prints_like_a_new_interpreter(words: list[str], status: int) -> None:
     forked, new = rocwheel(*words), rocwheel(*words, environ=OTHER_HASHES)
     assert (forked.returncode, forked.stdout, forked.stderr) == (new.returncode, new.stdout, new.stderr)
     assert forked.returncode == status
 
 
-def test_only_what_an_interpreter_reads_at_its_start_takes_a_new_one() -> None:
+def test_only_settings_read_at_interpreter_startup_require_a_new_interpreter() -> None:
     assert rocwheel("version").args == ["rocwheel", "version"]
     assert rocwheel("version", environ={"ROCWHEEL_CACHE_DIR": "/x"}).args == ["rocwheel", "version"]
     assert rocwheel("version", environ=OTHER_HASHES).args[1:] == ["-m", "rocwheel", "version"]
     assert rocwheel("version", before=["env"]).args[0] == "env"
 
 
-def test_a_forked_command_has_the_folder_and_the_variables_that_it_is_given(tmp_path: Path) -> None:
+def test_a_forked_command_uses_the_given_folder_and_variables(tmp_path: Path) -> None:
     done = rocwheel("cache", "info", cwd=tmp_path, environ={"ROCWHEEL_CACHE_DIR": str(tmp_path / "mine")})
     assert f"{tmp_path}/mine" in done.stdout
     (tmp_path / os.fsdecode(b"\xff")).mkdir()

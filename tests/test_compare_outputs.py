@@ -31,58 +31,58 @@ if TYPE_CHECKING:
         ({"sdists": [{"files": {"PKG-INFO": ""}}]}, {"sdists": [{"files": {}}]}, "different"),
     ],
 )
-def test_a_document_differs_in_values_or_in_wording_alone(old: object, new: object, verdict: str) -> None:
+def test_a_document_differs_in_values_or_only_in_wording(old: object, new: object, verdict: str) -> None:
     assert verdict_of(differences(old, new)) == verdict
 
 
-def test_wheels_with_other_python_source_of_the_sdk_are_set_apart(tmp_path: Path) -> None:
+def test_wheels_that_differ_only_in_sdk_python_source_get_their_own_verdict(tmp_path: Path) -> None:
     old = _wheel(tmp_path / "old.whl", {"rocm_sdk/__init__.py": b"1", "x-1.dist-info/RECORD": b"1", "lib/a.so": b""})
     new = _wheel(tmp_path / "new.whl", {"rocm_sdk/__init__.py": b"2", "x-1.dist-info/RECORD": b"2", "lib/a.so": b""})
     assert compare_file("x.whl", old, new).verdict == "SDK source"
 
 
-def test_a_member_that_differs_is_named(tmp_path: Path) -> None:
+def test_a_different_member_is_named(tmp_path: Path) -> None:
     old = _wheel(tmp_path / "old.whl", {"rocm_sdk/__init__.py": b"1", "lib/a.so": b"1"})
     new = _wheel(tmp_path / "new.whl", {"rocm_sdk/__init__.py": b"2", "lib/a.so": b"2"})
     assert compare_file("x.whl", old, new) == Row("file: x.whl", "different", "lib/a.so")
 
 
-def test_a_member_of_a_tar_inside_of_a_wheel_is_named(tmp_path: Path) -> None:
+def test_a_different_member_of_a_tar_inside_a_wheel_is_named(tmp_path: Path) -> None:
     old = _wheel(tmp_path / "old.whl", {"rocm_sdk_devel/_devel.tar": _tar(b"1")})
     new = _wheel(tmp_path / "new.whl", {"rocm_sdk_devel/_devel.tar": _tar(b"2")})
     assert compare_file("x.whl", old, new).detail == "rocm_sdk_devel/_devel.tar!include/a.h"
 
 
-def test_a_symlink_that_leads_out_of_a_tar_is_compared_by_its_text(tmp_path: Path) -> None:
+def test_a_symlink_that_points_outside_a_tar_is_compared_by_its_target_text(tmp_path: Path) -> None:
     old = _wheel(tmp_path / "old.whl", {"_devel.tar": _tar(b"1", link="../a"), "b": b""})
     new = _wheel(tmp_path / "new.whl", {"_devel.tar": _tar(b"1", link="../b"), "b": b""})
     assert compare_file("x.whl", old, new) == Row("file: x.whl", "different", "_devel.tar!link")
 
 
-def test_a_report_that_differs_in_its_texts_alone_is_said_so(tmp_path: Path) -> None:
+def test_a_report_with_only_text_differences_gets_the_verdict_wording(tmp_path: Path) -> None:
     (tmp_path / "old").write_text('{"results": [{"message": {"text": "a"}, "ruleId": "r"}]}')
     (tmp_path / "new").write_text('{"results": [{"message": {"text": "b"}, "ruleId": "r"}]}')
     assert compare_file("audit.sarif", tmp_path / "old", tmp_path / "new").verdict == "wording"
 
 
-def test_times_of_files_in_the_notes_of_an_index_are_not_compared(tmp_path: Path) -> None:
+def test_file_times_in_index_notes_are_not_compared(tmp_path: Path) -> None:
     (tmp_path / "old").write_text('{"files": {"dist/a.whl": ["sha256", [1, 2, 3, 4, 5]]}}')
     (tmp_path / "new").write_text('{"files": {"dist/a.whl": ["sha256", [1, 7, 3, 8, 9]]}}')
     assert compare_file(".rocwheel-index.json", tmp_path / "old", tmp_path / "new").verdict == "identical"
 
 
-def test_a_text_that_differs_shows_its_first_lines_that_do() -> None:
+def test_a_text_difference_shows_the_first_differing_lines() -> None:
     row = compare_texts("text: plan", "rocm\nold line\n", "rocm\nnew line\n")
     assert row == Row("text: plan", "wording", "-old line\n            +new line")
 
 
-def test_the_same_members_packed_otherwise_are_different(tmp_path: Path) -> None:
+def test_identical_members_packed_differently_are_different(tmp_path: Path) -> None:
     old = _wheel(tmp_path / "old.whl", {"a": b"", "b": b""})
     new = _wheel(tmp_path / "new.whl", {"b": b"", "a": b""})
     assert compare_file("x.whl", old, new).detail == "the same members, packed in another way"
 
 
-def test_a_file_of_one_side_is_different(tmp_path: Path) -> None:
+def test_a_file_on_only_one_side_is_different(tmp_path: Path) -> None:
     (tmp_path / "old").touch()
     assert compare_file("a", tmp_path / "old", tmp_path / "new") == Row("file: a", "different", "only in old")
 
@@ -97,7 +97,7 @@ def test_a_file_of_one_side_is_different(tmp_path: Path) -> None:
         (["--json"], None, "different", "is gone"),
     ],
 )
-def test_options_may_be_added_but_not_taken_away(
+def test_options_may_be_added_but_not_removed(
     old: list[str] | None, new: list[str] | None, verdict: str, detail: str
 ) -> None:
     assert compare_names("rocwheel plan", old, new) == Row("options: rocwheel plan", verdict, detail)

@@ -54,7 +54,7 @@ def debs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "dest"
 
 
-def test_there_is_a_package_without_device_code_and_one_for_each_gpu(debs: Path) -> None:
+def test_there_is_one_package_without_device_code_and_one_per_gpu(debs: Path) -> None:
     names = ["libtwo1-gfx1030", "libtwo1-gfx906", "libtwo1-gfx90a", "libtwo1"]
     assert sorted(path.name for path in debs.iterdir()) == sorted(f"{name}_1.0-1_amd64.deb" for name in names)
     files = {name: run("dpkg-deb", "--contents", debs / f"{name}_1.0-1_amd64.deb").stdout for name in names}
@@ -64,7 +64,7 @@ def test_there_is_a_package_without_device_code_and_one_for_each_gpu(debs: Path)
     assert "kpack" not in files["libtwo1"]
 
 
-def test_control_fields_and_triggers_are_those_of_the_roles(debs: Path) -> None:
+def test_control_fields_and_triggers_match_the_package_roles(debs: Path) -> None:
     def fields(name: str, *wanted: str) -> list[str]:
         done = run("dpkg-deb", "--field", debs / f"{name}_1.0-1_amd64.deb", *wanted)
         return done.stdout.splitlines()
@@ -85,7 +85,7 @@ def packages(debs: Path) -> dict[str, Path]:
     return {path.name.partition("_")[0]: path for path in debs.iterdir()}
 
 
-def test_a_stack_is_whole_for_the_gpus_whose_packages_are_there(debs: Path) -> None:
+def test_a_stack_is_complete_for_the_gpus_whose_packages_are_present(debs: Path) -> None:
     made = packages(debs)
     check: list[str | Path] = ["bash", EXAMPLE / "check-stack.sh", "gfx906", made["libtwo1"]]
     whole = run(*check, made["libtwo1-gfx906"], made["libtwo1-gfx1030"])
@@ -96,7 +96,7 @@ def test_a_stack_is_whole_for_the_gpus_whose_packages_are_there(debs: Path) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="dpkg installs as root")
-def test_dpkg_installs_a_gpus_package_only_beside_that_of_the_library(debs: Path, tmp_path: Path) -> None:
+def test_dpkg_installs_a_gpu_package_only_with_its_library_package(debs: Path, tmp_path: Path) -> None:
     (tmp_path / "var/lib/dpkg/info").mkdir(parents=True)
     (tmp_path / "var/lib/dpkg/updates").mkdir()
     (tmp_path / "var/lib/dpkg/status").touch()

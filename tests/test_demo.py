@@ -53,7 +53,7 @@ def test_the_sample_is_built_indexed_installed_and_tested(tmp_path: Path) -> Non
     assert "gfx906" in run_command([f"{report.environment}/bin/rocm-sdk", "targets"], dict(os.environ))[1]
 
 
-def test_its_steps_are_those_of_a_user(tmp_path: Path) -> None:
+def test_the_demo_runs_the_commands_a_user_would_run(tmp_path: Path) -> None:
     runner = Recorder()
     report = run_demo(tmp_path, runner=runner)
     environment = tmp_path / "env"
@@ -72,7 +72,7 @@ def test_its_steps_are_those_of_a_user(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "variable", ["PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_INDEX_URL", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH"]
 )
-def test_what_the_callers_shell_points_at_does_not_reach_the_steps(
+def test_the_environment_of_the_calling_shell_does_not_affect_the_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "/elsewhere")
@@ -83,14 +83,14 @@ def test_what_the_callers_shell_points_at_does_not_reach_the_steps(
     assert runner.environment["EDITOR"] == "kept"
 
 
-def test_a_step_that_fails_is_reported_with_its_output(tmp_path: Path) -> None:
+def test_a_failing_step_is_reported_with_its_output(tmp_path: Path) -> None:
     expected = f"{tmp_path}/env/bin/rocm-sdk test: failed with exit status 1:\nno such thing\n"
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$") as error:
         run_demo(tmp_path, runner=Recorder(failing="test"))
     assert error.value.lines == tuple(expected.split("\n"))
 
 
-def test_output_that_is_not_text_is_kept_readable() -> None:
+def test_non_text_output_stays_readable() -> None:
     program = "import sys; sys.stdout.buffer.write(b'a\\xffb')"
     assert run_command([sys.executable, "-c", program], {}) == (0, "a\N{REPLACEMENT CHARACTER}b")
 
@@ -102,13 +102,13 @@ def test_the_environment_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "env").iterdir()] == [".rocwheel-demo"]
 
 
-def test_an_environment_that_a_failed_demo_began_is_replaced(tmp_path: Path) -> None:
+def test_an_environment_left_by_a_failed_demo_is_replaced(tmp_path: Path) -> None:
     with pytest.raises(WorkError):
         run_demo(tmp_path, runner=Recorder(failing="venv"))
     run_demo(tmp_path, runner=Recorder())
 
 
-def test_an_interrupted_demo_leaves_no_half_environment(tmp_path: Path) -> None:
+def test_an_interrupted_demo_leaves_no_partial_environment(tmp_path: Path) -> None:
     def interrupt(command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
         raise KeyboardInterrupt
 
@@ -136,7 +136,9 @@ def make_link(place: Path) -> None:
         pytest.param(lambda place: place.symlink_to("gone"), id="link to nothing"),
     ],
 )
-def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Callable[[Path], object]) -> None:
+def test_an_environment_not_made_by_the_demo_is_refused_and_kept(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
     place = tmp_path / "env"
     make(place)
     before = sorted(tmp_path.rglob("*"))
@@ -149,7 +151,7 @@ def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Cal
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     expected = (
         f"{tmp_path}: contains files that aren't from a demo: thesis.tex; expected a new or empty folder. Change "
@@ -159,13 +161,13 @@ def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
         run_demo(tmp_path, runner=Recorder())
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+def test_an_empty_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "env").mkdir()
     run_demo(tmp_path, runner=Recorder())
     assert (tmp_path / "env" / ".rocwheel-demo").is_file()
 
 
-def test_the_sample_for_windows_is_built_indexed_and_installed_for_windows(tmp_path: Path) -> None:
+def test_the_windows_sample_is_built_indexed_and_installed_for_windows(tmp_path: Path) -> None:
     find_uv()
     report = run_demo(tmp_path / "demo", platform=Platform.WINDOWS)
     names = [Path(built.path).name for built in report.build.distributions]
@@ -178,7 +180,7 @@ def test_the_sample_for_windows_is_built_indexed_and_installed_for_windows(tmp_p
     assert " + rocm-sdk-libraries==7.0.0\n" in report.test_output
 
 
-def test_the_sample_for_windows_can_replace_an_earlier_demo(tmp_path: Path) -> None:
+def test_the_windows_sample_can_replace_an_earlier_demo(tmp_path: Path) -> None:
     find_uv()
     runner = Recorder()
     run_demo(tmp_path, runner=runner)
@@ -196,7 +198,7 @@ def test_the_sample_for_windows_can_replace_an_earlier_demo(tmp_path: Path) -> N
     assert report.requirement == "rocm[libraries,devel,device-all]==7.0.0"
 
 
-def test_without_uv_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_written_without_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(InputError, match=r"uv: isn't installed; .* pip install uv"):
         run_demo(tmp_path / "demo", platform=Platform.WINDOWS)

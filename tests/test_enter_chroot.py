@@ -26,7 +26,7 @@ def enter(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(("end", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
-def test_a_command_sees_no_network_and_no_variables_and_leaves_no_mount(tmp_path: Path, end: str, status: int) -> None:
+def test_a_command_has_no_network_or_outer_variables_and_leaves_no_mount(tmp_path: Path, end: str, status: int) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist/a.whl").touch()
     (tmp_path / "other").mkdir()
@@ -46,7 +46,7 @@ def test_a_command_sees_no_network_and_no_variables_and_leaves_no_mount(tmp_path
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
-def test_a_home_on_disk_belongs_to_the_user_and_keeps_what_is_written(tmp_path: Path) -> None:
+def test_a_home_on_disk_belongs_to_the_user_and_keeps_files(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     done = enter("-h", home, "/", "nobody", "sh", "-c", "id -u; pwd; echo kept >file")
@@ -54,7 +54,7 @@ def test_a_home_on_disk_belongs_to_the_user_and_keeps_what_is_written(tmp_path: 
     assert (home / "file").read_text() == "kept\n"
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     done = enter("-s", f"dist={tmp_path}/none", "/", "root", "echo", "began")
     assert (done.returncode != 0, done.stdout) == (True, "")
     assert f"{tmp_path}/none" in done.stderr

@@ -15,7 +15,7 @@ NEW = Release("sid", Path("/chroots/sid"), "2.43", "3.14")
 OTHER = Interpreter("3.12", Path("/opt/python"), Path("/opt/python/bin/python3.12"))
 
 
-def test_every_python_and_each_user_gets_the_packages_and_the_releases_own_rocwheel_too() -> None:
+def test_every_python_and_user_tests_the_packages_and_the_default_python_also_tests_rocwheel() -> None:
     runs = [(run.release.name, run.python, run.user, run.subject) for run in make_runs([OLD, NEW], [OTHER])]
     assert runs == [
         ("bookworm", "3.11", "root", "packages"),
@@ -31,16 +31,16 @@ def test_every_python_and_each_user_gets_the_packages_and_the_releases_own_rocwh
     ]
 
 
-def test_an_interpreter_of_the_releases_own_version_is_not_tried() -> None:
+def test_an_interpreter_with_the_default_version_of_the_release_is_not_used() -> None:
     same = Interpreter("3.11", Path("/opt/python"), Path("/opt/python/bin/python3.11"))
     assert {run.interpreter for run in make_runs([OLD], [same])} == {None}
 
 
-def test_the_build_machine_stands_in_for_pythons_that_no_release_has() -> None:
+def test_pythons_missing_from_all_releases_run_on_the_build_machine() -> None:
     assert absent_pythons([OLD, NEW]) == ["3.10", "3.12", "3.13"]
 
 
-def test_the_pythons_are_those_that_the_project_says_it_is_for() -> None:
+def test_the_tested_pythons_match_the_project_classifiers() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     assert all(f'"Programming Language :: Python :: {version}"' in text for version in PYTHONS)
     assert text.count('"Programming Language :: Python :: 3.') == len(PYTHONS)
@@ -58,11 +58,11 @@ def test_the_pythons_are_those_that_the_project_says_it_is_for() -> None:
         (0, "14 checks: 13 passed, 1 failed, 0 left out\n", (False, "**failed: no sum of the self-test**")),
     ],
 )
-def test_a_checks_output_becomes_a_few_words(status: int, output: str, outcome: tuple[bool, str]) -> None:
+def test_the_output_of_a_check_becomes_a_short_outcome(status: int, output: str, outcome: tuple[bool, str]) -> None:
     assert read_outcome(status, output) == outcome
 
 
-def test_the_table_has_a_row_for_each_python_of_each_release() -> None:
+def test_the_table_has_a_row_for_each_python_in_each_release() -> None:
     results = [
         Result(Run(OLD, "root", "packages"), passed=True, outcome="11 passed"),
         Result(Run(OLD, "user", "packages"), passed=False, outcome="**failed: venv**"),
@@ -77,7 +77,7 @@ def test_the_table_has_a_row_for_each_python_of_each_release() -> None:
     )
 
 
-def test_the_table_replaces_the_one_that_the_page_has() -> None:
+def test_the_new_table_replaces_the_old_table_in_the_page() -> None:
     begin = "<!-- environments: make environments writes this table -->"
     page = f"# Title\n\n{begin}\n| old |\n<!-- environments end -->\n\nEnd.\n"
     assert replace_table(page, "| new |\n") == page.replace("old", "new")

@@ -12,7 +12,7 @@ from scripts.find_python import find_python
 pytestmark = pytest.mark.slow
 
 
-def test_an_interpreter_of_pyenv_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pyenv_interpreter_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     (tmp_path / "versions").mkdir()
     (tmp_path / f"versions/{version}.99").symlink_to(sys.base_prefix)
@@ -22,5 +22,5 @@ def test_an_interpreter_of_pyenv_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert find_python(version) == Path(sys.base_prefix, f"bin/python{version}").resolve()
 
 
-def test_a_version_that_nobody_has_is_none() -> None:
+def test_an_unavailable_version_returns_none() -> None:
     assert find_python("3.2") is None

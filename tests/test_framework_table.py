@@ -35,7 +35,7 @@ PUBLIC = frozenset({"libamdhip64.so.7"})
 STUCK = "RuntimeError: No visible GPU devices."
 
 
-def test_files_are_loaded_that_the_loader_initializes_each_once() -> None:
+def test_each_file_that_the_loader_initializes_is_listed_once() -> None:
     assert list(loaded_files(TRACE)) == [
         "/lib64/ld-linux-x86-64.so.2",
         f"{SITE}/jax_rocm7_plugin/../_rocm_sdk_core/lib/libamdhip64.so.7",
@@ -43,18 +43,18 @@ def test_files_are_loaded_that_the_loader_initializes_each_once() -> None:
     ]
 
 
-def test_a_file_that_was_only_tried_is_not_loaded() -> None:
+def test_a_file_that_the_loader_only_tried_is_not_listed() -> None:
     assert not [path for path in loaded_files(TRACE) if path.endswith("libgone.so.1")]
 
 
-def test_libraries_are_listed_by_the_package_that_they_came_from() -> None:
+def test_libraries_are_listed_by_package() -> None:
     row = make_row("jax", Told(("import jax",), (STUCK,)), TRACE, PUBLIC)
     assert row.packages == {"_rocm_sdk_core": ("libamdhip64.so.7",)}
     assert row.strays == ()
     assert row.is_expected
 
 
-def test_a_library_of_the_packages_that_came_from_the_system_is_a_fault() -> None:
+def test_a_packaged_library_loaded_from_the_system_is_a_fault() -> None:
     trace = ["  7:\tcalling init: /opt/rocm/lib/libamdhip64.so.7", "  7:\tcalling init: /usr/lib/libz.so.1"]
     row = make_row("jax", Told(("import jax",), (STUCK,)), trace, PUBLIC)
     assert row.strays == ("/opt/rocm/lib/libamdhip64.so.7",)
@@ -81,7 +81,7 @@ def test_only_a_missing_gpu_or_library_may_stop_a_framework(told: Told, *, expec
     assert make_row("jax", told, TRACE, PUBLIC).is_expected is expected
 
 
-def test_a_library_that_the_packages_have_must_be_found() -> None:
+def test_a_packaged_library_must_be_found() -> None:
     stopped = GONE.replace("libgone.so.1", "libamdhip64.so.7")
     row = make_row("jax", Told(("import jax",), (stopped,)), TRACE, PUBLIC)
     assert row.absent == ()
@@ -97,16 +97,16 @@ def test_a_library_that_the_packages_have_must_be_found() -> None:
         (STUCK, None),
     ],
 )
-def test_the_absent_library_is_read_from_the_loaders_message(stopped: str, library: str | None) -> None:
+def test_the_missing_library_is_read_from_the_loader_message(stopped: str, library: str | None) -> None:
     assert absent_library(stopped) == library
 
 
-def test_a_hip_error_tells_of_a_missing_gpu() -> None:
+def test_a_hip_error_may_indicate_a_missing_gpu() -> None:
     assert wants_gpu("hipErrorNoDevice (0 devices)")
     assert not wants_gpu("hipErrorInvalidValue")
 
 
-def test_public_libraries_are_those_right_in_lib() -> None:
+def test_public_libraries_are_those_directly_in_lib() -> None:
     members = [
         "_rocm_sdk_core/lib/libamdhip64.so.7",
         "_rocm_sdk_core/lib/rocm_sysdeps/lib/libz.so.1",
@@ -118,7 +118,7 @@ def test_public_libraries_are_those_right_in_lib() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("stopped", "status"), [(STUCK, 0), ("ImportError: something else", 1)])
-def test_the_table_fails_where_something_else_stops_a_framework(tmp_path: Path, stopped: str, status: int) -> None:
+def test_the_script_fails_if_something_else_stops_a_framework(tmp_path: Path, stopped: str, status: int) -> None:
     (tmp_path / "jax.json").write_text(json.dumps({"reached": ["import jax"], "stopped": [stopped]}))
     (tmp_path / "jax.libs").write_text("\n".join(TRACE))
     with ZipFile(tmp_path / "core.whl", "w") as wheel:

@@ -48,7 +48,7 @@ def wanted(python: str, extras: tuple[str, ...] = EXTRAS) -> Iterator[Requiremen
             yield one
 
 
-def test_every_package_has_one_version_and_hashes() -> None:
+def test_every_package_has_one_version_with_hashes() -> None:
     for entry in [*ENTRIES, *DEMO]:
         assert re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.+!]+ ", entry), entry
         assert re.search(r" --hash=sha256:[0-9a-f]{64}", entry), entry
@@ -56,7 +56,7 @@ def test_every_package_has_one_version_and_hashes() -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_every_requirement_is_met(python: str) -> None:
+def test_every_requirement_is_satisfied(python: str) -> None:
     versions = pinned(python)
     unmet = [
         str(one) for one in wanted(python) if not one.specifier.contains(versions.get(canonicalize_name(one.name), "0"))
@@ -65,7 +65,7 @@ def test_every_requirement_is_met(python: str) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_the_demo_installs_the_same_versions_of_what_rocwheel_runs_with(python: str) -> None:
+def test_the_demo_pins_the_same_runtime_versions(python: str) -> None:
     versions = pinned(python, DEMO)
     assert {canonicalize_name(one.name) for one in wanted(python, ())} | {"hatchling", "editables"} <= set(versions)
     assert versions.items() <= pinned(python).items()
@@ -73,11 +73,11 @@ def test_the_demo_installs_the_same_versions_of_what_rocwheel_runs_with(python: 
 
 
 @pytest.mark.parametrize("name", ["hatchling", "editables", "bandit", "pip-audit", "zizmor"])
-def test_what_builds_and_checks_is_among_them(name: str) -> None:
+def test_build_and_check_tools_are_pinned(name: str) -> None:
     assert name in pinned("3.13")
 
 
-def test_it_names_no_index() -> None:
+def test_requirements_name_no_index() -> None:
     for name in ("requirements.txt", "requirements-demo.txt"):
         text = (ROOT / ".ci" / name).read_text()
         assert "http" not in text
@@ -85,7 +85,7 @@ def test_it_names_no_index() -> None:
         assert "-i " not in text
 
 
-def test_ci_installs_and_runs_what_the_readme_says() -> None:
+def test_ci_installs_and_runs_the_commands_in_the_readme() -> None:
     script = (ROOT / ".ci/run").read_text()
     assert script.endswith("\nmake test${DEEP:+-deep}\n")
     workflow = (ROOT / ".github/workflows/ci.yml").read_text()

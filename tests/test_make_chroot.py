@@ -52,7 +52,7 @@ def made(machine: Path) -> int:
     return calls.read_text().count("--variant=minbase") if calls.exists() else 0
 
 
-def test_the_release_comes_from_the_archive_that_apt_uses(machine: Path) -> None:
+def test_the_release_comes_from_the_mirror_that_apt_uses(machine: Path) -> None:
     assert make_chroot(machine, "--mirror").stdout == "http://example.org/debian/\n"
     assert make_chroot(machine, "trixie", f"{machine}/made/sid", "python3", "g++").returncode == 0
     call = next(line for line in (machine / "calls").read_text().splitlines() if "minbase" in line)
@@ -61,13 +61,13 @@ def test_the_release_comes_from_the_archive_that_apt_uses(machine: Path) -> None
     assert call.endswith(" http://example.org/debian/")
 
 
-def test_a_folder_that_holds_what_is_asked_for_is_kept(machine: Path) -> None:
+def test_a_folder_with_the_requested_packages_is_kept(machine: Path) -> None:
     for packages, times in ((["python3"], 1), (["python3"], 1), (["python3", "g++"], 2)):
         assert make_chroot(machine, "sid", f"{machine}/made/sid", *packages).returncode == 0
         assert made(machine) == times
 
 
-def test_a_failure_leaves_nothing_and_keeps_what_was_there(machine: Path) -> None:
+def test_a_failure_leaves_nothing_and_keeps_the_previous_folder(machine: Path) -> None:
     make_chroot(machine, "sid", f"{machine}/made/sid", "python3")
     (machine / "broken").touch()
     assert make_chroot(machine, "sid", f"{machine}/made/sid", "python3", "g++").returncode == 1
@@ -75,7 +75,7 @@ def test_a_failure_leaves_nothing_and_keeps_what_was_there(machine: Path) -> Non
     assert not list(machine.glob("made/sid.new.*"))
 
 
-def test_what_a_killed_run_has_left_is_removed(machine: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed(machine: Path) -> None:
     (machine / "made/sid.new.abc").mkdir(parents=True)
     assert make_chroot(machine, "sid", f"{machine}/made/sid", "python3").returncode == 0
     assert not list(machine.glob("made/sid.new.*"))
@@ -93,7 +93,7 @@ def test_what_a_killed_run_has_left_is_removed(machine: Path) -> None:
         ),
     ],
 )
-def test_a_machine_that_can_make_none_says_why(machine: Path, file: str, text: str, reason: str) -> None:
+def test_a_machine_that_cannot_make_a_chroot_gives_the_reason(machine: Path, file: str, text: str, reason: str) -> None:
     (machine / file).write_text(text)
     done = make_chroot(machine, "sid", f"{machine}/made/sid", "python3")
     assert (done.returncode, done.stderr) == (3, reason)

@@ -13,7 +13,7 @@ import pytest
 from tests.support.places import ROOT
 
 
-def test_every_script_that_fetches_what_tests_need_is_run_by_make_corpus() -> None:
+def test_make_corpus_runs_every_script_that_fetches_test_files() -> None:
     recipe = re.search(r"^corpus:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe
     scripts = {path.name for path in (ROOT / "scripts").glob("fetch_*.sh")}
@@ -21,7 +21,7 @@ def test_every_script_that_fetches_what_tests_need_is_run_by_make_corpus() -> No
     assert "fetch_device_code_corpus.sh" in scripts
 
 
-def test_commands_start_from_bytecode_where_python_may_write_none(tmp_path: Path) -> None:
+def test_bytecode_is_compiled_even_if_python_may_not_write_bytecode(tmp_path: Path) -> None:
     # Given a copy of the sources and the line that setup, demo and the tests run
     for name in ("Makefile", "src/rocwheel/__init__.py", "src/rocwheel/__main__.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -34,13 +34,13 @@ def test_commands_start_from_bytecode_where_python_may_write_none(tmp_path: Path
 
 
 @pytest.mark.parametrize("target", ["$(VENV)/.demo", "test", "test-fast"])
-def test_what_starts_many_commands_compiles_first(target: str) -> None:
+def test_make_targets_that_start_many_commands_compile_first(target: str) -> None:
     recipe = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe
     assert "\t$(COMPILE)\n" in recipe[1]
 
 
-def test_tests_let_the_processes_they_start_keep_bytecode() -> None:
+def test_processes_started_by_tests_may_write_bytecode() -> None:
     assert "PYTHONDONTWRITEBYTECODE" not in os.environ
 
 
@@ -51,7 +51,7 @@ def test_setup_installs_the_locked_packages(tmp_path: Path) -> None:
     assert ".[" not in commands, "pip would choose versions itself"
 
 
-def test_the_newest_packages_are_tested_in_an_environment_of_their_own(tmp_path: Path) -> None:
+def test_the_newest_packages_are_tested_in_a_separate_environment(tmp_path: Path) -> None:
     commands = _commands(tmp_path, "test-newest")
     assert "python3 -m venv .venv-newest" in commands
     assert ".venv-newest/bin/python -m pip install --quiet --editable '.[dev,release,security]'" in commands

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_late_imports_count_as_circles_and_those_for_type_checkers_do_not(tmp_path: Path) -> None:
+def test_local_imports_count_as_cycles_but_type_checking_imports_do_not(tmp_path: Path) -> None:
     # Given a circle by a function's import, and one that only a type checker sees
     package = tmp_path / "demo"
     package.mkdir()

@@ -53,12 +53,12 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
     return finished.stdout
 
 
-def test_it_is_smaller_than_a_megabyte() -> None:
+def test_the_sample_is_smaller_than_a_megabyte() -> None:
     assert sum(path.stat().st_size for path in ARCHIVES) < 1_000_000
 
 
 @pytest.mark.parametrize("path", ARCHIVES, ids=lambda path: path.name)
-def test_an_archive_has_a_name_and_a_manifest_as_artifacts_have(path: Path) -> None:
+def test_an_archive_has_the_name_and_manifest_of_an_artifact(path: Path) -> None:
     ArtifactName.parse(path.name.removesuffix(".tar.xz"))
     with tarfile.open(path) as archive:
         first, *members = archive.getmembers()
@@ -67,7 +67,7 @@ def test_an_archive_has_a_name_and_a_manifest_as_artifacts_have(path: Path) -> N
     assert all(any(member.name.startswith(f"{stage}/") for stage in stages) for member in members)
 
 
-def test_the_artifacts_of_one_prefix_share_no_file() -> None:
+def test_artifacts_with_the_same_prefix_share_no_file() -> None:
     seen: dict[str, str] = {}
     for path in ARCHIVES:
         with tarfile.open(path) as archive:
@@ -94,11 +94,11 @@ def test_the_manifest_says_that_device_code_is_split(prefix: Path) -> None:
     }
 
 
-def test_no_link_of_the_whole_prefix_dangles(prefix: Path) -> None:
+def test_no_link_in_the_complete_prefix_dangles(prefix: Path) -> None:
     assert [path for path in prefix.rglob("*") if path.is_symlink() and not path.exists()] == []
 
 
-def test_a_library_is_reached_by_a_chain_of_links(prefix: Path) -> None:
+def test_a_library_is_reached_through_a_chain_of_links(prefix: Path) -> None:
     library = prefix / "lib/libamdhip64.so"
     assert str(library.readlink()) == "libamdhip64.so.7"
     assert str((prefix / "lib/libamdhip64.so.7").readlink()) == "libamdhip64.so.7.0.0"
@@ -106,7 +106,7 @@ def test_a_library_is_reached_by_a_chain_of_links(prefix: Path) -> None:
 
 
 @needs_x86_64
-def test_every_library_loads_with_all_its_symbols_bound(prefix: Path) -> None:
+def test_every_library_loads_with_all_symbols_bound(prefix: Path) -> None:
     libraries = [path for path in prefix.glob("lib/**/*.so*") if path.suffix != ".hsaco" and not path.is_symlink()]
     assert len(libraries) == 33
     program = "import ctypes, os, sys\nfor path in sys.argv[1:]: ctypes.CDLL(path, mode=os.RTLD_NOW)"
@@ -115,7 +115,7 @@ def test_every_library_loads_with_all_its_symbols_bound(prefix: Path) -> None:
 
 
 @needs_x86_64
-def test_fat_binaries_register_themselves_with_the_runtime(prefix: Path) -> None:
+def test_fat_binaries_register_with_the_runtime(prefix: Path) -> None:
     program = """if True:
         import ctypes, sys
         hip, sparse, rand = (ctypes.CDLL(f"{sys.argv[1]}/lib/lib{name}") for name in
@@ -127,7 +127,7 @@ def test_fat_binaries_register_themselves_with_the_runtime(prefix: Path) -> None
 
 
 @needs_x86_64
-def test_the_functions_of_the_stand_ins_compute(prefix: Path) -> None:
+def test_the_stub_functions_compute(prefix: Path) -> None:
     program = """if True:
         import ctypes, sys
         blas = ctypes.CDLL(f"{sys.argv[1]}/lib/libhipblas.so.3")
@@ -154,17 +154,17 @@ def test_a_program_works_without_a_gpu(prefix: Path, program: str, line: str) ->
 
 @needs_x86_64
 @pytest.mark.parametrize("program", ["bin/amdclang++", "lib/llvm/bin/clang++", "llvm/bin/clang-22"])
-def test_the_compiler_prints_its_name_and_its_own_folder(prefix: Path, program: str) -> None:
+def test_the_compiler_prints_its_name_and_folder(prefix: Path, program: str) -> None:
     lines = run(prefix / program, "-c").splitlines()
     assert lines[1:] == [f"argv[0]: {prefix / program}", f"InstalledDir: {prefix}/lib/llvm/bin", "argv[1]: -c"]
 
 
 @needs_x86_64
-def test_hipcc_runs_the_compiler_of_its_own_sdk(prefix: Path) -> None:
+def test_hipcc_runs_the_compiler_from_its_own_sdk(prefix: Path) -> None:
     assert f"argv[0]: {prefix}/bin/../lib/llvm/bin/clang++" in run(prefix / "bin/hipcc").splitlines()
 
 
-def test_no_file_needs_a_newer_c_library_than_2_17(prefix: Path) -> None:
+def test_no_file_needs_glibc_newer_than_2_17(prefix: Path) -> None:
     versions = {version for path in prefix.rglob("*") if is_elf(path) for version in read_glibc_versions(path)}
     assert versions == {"GLIBC_2.2.5", "GLIBC_2.17"}
 
@@ -180,7 +180,7 @@ def read_glibc_versions(path: Path) -> set[str]:
         return {aux.name for need, auxiliaries in needs if need.name == "libc.so.6" for aux in auxiliaries}
 
 
-def test_the_fat_binary_holds_code_for_the_gpus_that_have_packages(prefix: Path, tmp_path: Path) -> None:
+def test_the_fat_binary_contains_code_for_the_gpus_with_packages(prefix: Path, tmp_path: Path) -> None:
     bundler, objcopy = shutil.which("clang-offload-bundler-16"), shutil.which("llvm-objcopy-16")
     if not bundler or not objcopy:
         pytest.skip("needs Debian's clang-16 and llvm-16")
@@ -214,7 +214,7 @@ def test_cmake_finds_the_packages_and_builds_against_them(prefix: Path, tmp_path
 
 
 @pytest.mark.deep
-def test_the_sources_make_the_archives_that_are_shipped(tmp_path: Path) -> None:
+def test_the_sources_reproduce_the_shipped_archives(tmp_path: Path) -> None:
     compiler = Path("/usr/lib/llvm-16/bin/clang")
     if not compiler.exists() or not shutil.which("ld.bfd") or "16.0.6" not in run(compiler, "--version"):
         pytest.skip("needs Debian 12's clang-16, lld-16, llvm-16 and binutils")

@@ -44,12 +44,12 @@ def facts_of(path: Path) -> Pe:
     return read_pe(path.read_bytes(), name=path.name)
 
 
-def test_it_is_smaller_than_a_hundred_kilobytes() -> None:
+def test_the_sample_is_smaller_than_a_hundred_kilobytes() -> None:
     assert 0 < sum(path.stat().st_size for path in ARCHIVES) < 100_000
 
 
 @pytest.mark.parametrize("path", ARCHIVES, ids=lambda path: path.name)
-def test_an_archive_has_a_name_and_a_manifest_as_artifacts_have_and_no_links(path: Path) -> None:
+def test_an_archive_has_the_name_and_manifest_of_an_artifact_and_no_links(path: Path) -> None:
     ArtifactName.parse(path.name.removesuffix(".tar.xz"))
     with tarfile.open(path) as archive:
         first, *members = archive.getmembers()
@@ -57,7 +57,7 @@ def test_an_archive_has_a_name_and_a_manifest_as_artifacts_have_and_no_links(pat
     assert all(member.isfile() or member.isdir() for member in members)
 
 
-def test_dlls_stand_in_bin_under_the_names_that_builds_for_windows_have(prefix: Path) -> None:
+def test_dlls_are_in_bin_and_named_like_in_windows_builds(prefix: Path) -> None:
     names = sorted(path.relative_to(prefix).as_posix() for path in prefix.rglob("*.dll"))
     assert names == [
         "bin/MIOpen.dll",
@@ -105,7 +105,7 @@ def test_dlls_stand_in_bin_under_the_names_that_builds_for_windows_have(prefix: 
         ("test_plugins/custom/test_good_plugin.dll", ["test_helper.dll"], []),
     ],
 )
-def test_a_dll_imports_what_those_of_builds_for_windows_import(
+def test_a_dll_has_the_same_imports_as_in_windows_builds(
     prefix: Path, name: str, loaded: list[str], delayed: list[str]
 ) -> None:
     facts = facts_of(prefix / "bin" / name)
@@ -113,7 +113,7 @@ def test_a_dll_imports_what_those_of_builds_for_windows_import(
     assert [dll.name for dll in facts.delay_imports] == delayed
 
 
-def test_the_name_in_the_export_table_is_that_of_the_file(prefix: Path) -> None:
+def test_the_name_in_the_export_table_matches_the_file(prefix: Path) -> None:
     for path in prefix.rglob("*.dll"):
         exports = facts_of(path).exports
         assert exports is not None
@@ -124,7 +124,7 @@ def test_the_runtime_has_a_version(prefix: Path) -> None:
     assert facts_of(prefix / "bin/amdhip64_7.dll").version == FileVersion((7, 0, 51831, 0), (7, 0, 51831, 0))
 
 
-def test_programs_of_llvm_are_copies_of_one_another(prefix: Path) -> None:
+def test_llvm_programs_are_copies_of_each_other(prefix: Path) -> None:
     folder = prefix / "lib/llvm/bin"
     assert {path.name for path in folder.iterdir() if path.read_bytes() == (folder / "clang.exe").read_bytes()} == {
         "clang++.exe",
@@ -134,13 +134,13 @@ def test_programs_of_llvm_are_copies_of_one_another(prefix: Path) -> None:
     }
 
 
-def test_import_libraries_stand_in_lib_and_one_has_the_suffix_of_mingw(prefix: Path) -> None:
+def test_import_libraries_are_in_lib_and_one_has_the_mingw_suffix(prefix: Path) -> None:
     names = {path.name for path in (prefix / "lib").iterdir() if path.is_file()}
     assert {"amdhip64.lib", "amd_comgr0700.lib", "hiprtc.lib", "rocblas.lib", "libhipblaslt.dll.a"} <= names
 
 
 @pytest.mark.parametrize("name", ["rocsparse.dll", "rocrand.dll"])
-def test_a_dll_with_device_code_has_the_sections_of_windows(prefix: Path, name: str, run_tool: RunTool) -> None:
+def test_a_dll_with_device_code_has_the_windows_section_names(prefix: Path, name: str, run_tool: RunTool) -> None:
     path = prefix / "bin" / name
     assert {".hipFatB", ".hip_fat"} <= {section.name for section in facts_of(path).sections}
     section = next(one for one in facts_of(path).sections if one.name == ".hip_fat")
@@ -155,7 +155,7 @@ def test_a_dll_with_device_code_has_the_sections_of_windows(prefix: Path, name: 
 
 
 @pytest.mark.deep
-def test_the_sources_make_the_archives_that_are_shipped(compile_for_windows: Compiler, tmp_path: Path) -> None:
+def test_the_sources_reproduce_the_shipped_archives(compile_for_windows: Compiler, tmp_path: Path) -> None:
     compiler = Path("/usr/lib/llvm-16/bin/clang")
     release = subprocess.run([compile_for_windows.path, "-dumpfullversion"], capture_output=True, check=True).stdout
     if not compiler.exists() or not release.startswith(b"12"):
@@ -175,7 +175,7 @@ def test_hip_info_runs_and_finds_no_device(wine: Wine, prefix: Path) -> None:
     ]
 
 
-def test_the_functions_of_the_stand_ins_compute(wine: Wine, prefix: Path) -> None:
+def test_the_stub_functions_compute(wine: Wine, prefix: Path) -> None:
     assert wine.run(prefix / "bin/rocblas-test.exe").returncode == 0
 
 
@@ -189,7 +189,7 @@ def test_the_functions_of_the_stand_ins_compute(wine: Wine, prefix: Path) -> Non
         ("lib/llvm/bin/amdclang-cpp.exe", "cpp"),
     ],
 )
-def test_a_compiler_takes_its_mode_from_the_name_of_its_file(wine: Wine, prefix: Path, program: str, mode: str) -> None:
+def test_a_compiler_derives_its_mode_from_its_file_name(wine: Wine, prefix: Path, program: str, mode: str) -> None:
     lines = wine.run(prefix / program, "-c").stdout.decode().splitlines()
     assert lines[2:] == [
         f"InstalledDir: {windows_path(prefix / 'lib/llvm/bin')}",
@@ -213,7 +213,7 @@ int main(void) {
 """
 
 
-def test_fat_binaries_register_themselves_with_the_runtime(
+def test_fat_binaries_register_with_the_runtime(
     wine: Wine, compile_for_windows: Compiler, prefix: Path, tmp_path: Path
 ) -> None:
     source = tmp_path / "registered.c"

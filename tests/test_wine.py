@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 SHOW = ROOT / "tests/support/programs/show_arguments.c"
 
 
-def test_a_program_gets_awkward_arguments_and_its_exit_code_comes_back(
+def test_a_program_receives_awkward_arguments_and_its_exit_code_is_returned(
     wine: Wine, compile_for_windows: Compiler, tmp_path: Path
 ) -> None:
     program = compile_for_windows.program(SHOW, tmp_path / "a b/größe.exe", "-municode")
@@ -30,6 +30,6 @@ def test_a_program_gets_awkward_arguments_and_its_exit_code_comes_back(
     assert (done.returncode, done.stderr) == (37, b"")
 
 
-def test_two_runs_of_the_compiler_make_the_same_bytes(compile_for_windows: Compiler, tmp_path: Path) -> None:
+def test_two_compilations_produce_the_same_bytes(compile_for_windows: Compiler, tmp_path: Path) -> None:
     first, second = (compile_for_windows.program(SHOW, tmp_path / name, "-municode") for name in ("a.exe", "b.exe"))
     assert first.read_bytes() == second.read_bytes()

@@ -71,7 +71,7 @@ def problems(tmp_path: Path, tar: bytes) -> list[str]:
     return [str(problem) for problem in found]
 
 
-def test_files_are_ranges_of_the_tar(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_file_members_refer_to_byte_ranges_in_the_tar(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = make_tar([MANIFEST, member("stage/lib/b", size=3, mode=0o4755), member("stage/a", size=600)])
     (tmp_path / "spool").write_bytes(tar)
     with (tmp_path / "spool").open("rb") as file:
@@ -93,14 +93,14 @@ def test_links_and_folders_are_listed(make_tar: MakeTar, tmp_path: Path) -> None
     assert (link.path, link.kind, link.link) == ("stage/llvm", FileKind.SYMLINK, "./lib/")
 
 
-def test_a_hardlink_is_the_file_it_names(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_a_hard_link_shares_the_content_of_its_target(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = make_tar([MANIFEST, member("stage/b", size=2), member("stage/a", tarfile.LNKTYPE, link="stage/b")])
     first, second = read(tmp_path, tar).members
     assert first.source == second.source
     assert (first.path, first.kind) == ("stage/a", FileKind.FILE)
 
 
-def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_member_names_may_begin_with_dot_slash(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = make_tar([member("./", tarfile.DIRTYPE), member("./artifact_manifest.txt"), member("./stage/x")])
     assert [item.path for item in read(tmp_path, tar).members] == ["stage/x"]
 
@@ -155,21 +155,21 @@ def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -
         ([member("stage")], "stage: is a file, but the manifest lists it as a stage folder"),
     ],
 )
-def test_a_member_that_is_unsafe_is_a_problem(
+def test_an_unsafe_member_is_reported(
     make_tar: MakeTar, tmp_path: Path, members: list[tarfile.TarInfo], expected: str
 ) -> None:
     found = problems(tmp_path, make_tar([MANIFEST, *members]))
     assert set(found) == {f"blas_lib_generic.tar.xz/{expected}"}
 
 
-def test_a_name_that_is_not_text_is_a_problem(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_a_member_name_that_is_not_utf8_is_reported(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = make_tar([MANIFEST, member("stage/xyz")]).replace(b"stage/xyz", b"stage/\xffyz")
     assert problems(tmp_path, _with_checksums(tar)) == [
         "blas_lib_generic.tar.xz/'stage/\\udcffyz': its path is not valid UTF-8 text"
     ]
 
 
-def test_a_name_that_is_there_three_times_is_reported_once(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_a_member_name_that_occurs_three_times_is_reported_once(make_tar: MakeTar, tmp_path: Path) -> None:
     assert problems(tmp_path, make_tar([MANIFEST, *[member("stage/x")] * 3])) == [
         "blas_lib_generic.tar.xz/stage/x: occurs more than once"
     ]
@@ -224,7 +224,7 @@ def test_an_oversized_manifest_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [1024, 1536, 1600, 2560])
-def test_a_tar_that_ends_early_is_reported(make_tar: MakeTar, tmp_path: Path, kept: int) -> None:
+def test_a_truncated_tar_is_reported(make_tar: MakeTar, tmp_path: Path, kept: int) -> None:
     # Manifest at 0, its bytes at 512, a header at 1024, 1000 bytes at 1536, the end at 2560.
     tar = make_tar([MANIFEST, member("stage/x", size=1000)])[:kept]
     assert problems(tmp_path, tar)[0] in {
@@ -239,7 +239,7 @@ def test_a_tar_that_ends_early_is_reported(make_tar: MakeTar, tmp_path: Path, ke
     }
 
 
-def test_a_damaged_header_is_not_taken_for_the_end(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_a_damaged_header_is_not_mistaken_for_the_end_of_the_archive(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = bytearray(make_tar([MANIFEST, member("stage/x"), member("stage/y")]))
     tar[1024] ^= 1
     assert problems(tmp_path, bytes(tar)) == [
@@ -256,7 +256,7 @@ def test_bytes_that_are_not_a_tar_are_reported(tmp_path: Path, data: bytes) -> N
     assert problem.startswith("blas_lib_generic.tar.xz: does not contain a valid tar archive (")
 
 
-def test_a_negative_size_does_not_go_round_in_circles(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_a_negative_member_size_does_not_cause_an_endless_loop(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = bytearray(make_tar([MANIFEST, member("stage/x")]))
     tar[1024 + 124 : 1024 + 136] = (-1024).to_bytes(12, "big", signed=True)
     (problem,) = problems(tmp_path, _with_checksums(bytes(tar)))
@@ -281,7 +281,7 @@ def test_a_sparse_member_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("form", "depth"), [("gnu", 3), ("oldgnu", 3), ("posix", 3), ("ustar", 0)])
-def test_archives_of_gnu_tar_are_read(tmp_path: Path, form: str, depth: int) -> None:
+def test_archives_made_by_gnu_tar_can_be_read(tmp_path: Path, form: str, depth: int) -> None:
     root = tmp_path / "in"
     long = "math-libs/BLAS/rocSPARSE/stage/lib/" + "/".join(["a" * 60] * depth or ["x"])
     (root / long).mkdir(parents=True)
@@ -321,7 +321,7 @@ SAMPLE = _sample()
 
 
 @given(st.dictionaries(st.integers(0, len(SAMPLE) - 1), st.integers(0, 255), min_size=1, max_size=6), st.booleans())
-def test_damage_anywhere_is_read_or_refused_but_never_an_accident(damage: dict[int, int], mend: bool) -> None:
+def test_a_damaged_tar_is_read_or_refused_without_a_traceback(damage: dict[int, int], mend: bool) -> None:
     tar = bytearray(SAMPLE)
     for at, value in damage.items():
         tar[at] = value
@@ -343,14 +343,14 @@ class _Disk(io.FileIO):
         return super().readinto(memoryview(buffer)[:1])
 
 
-def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_short_reads_from_the_disk_are_continued(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = tmp_path / "tar"
     tar.write_bytes(make_tar([MANIFEST, member("stage/a", size=5)]))
     with _Disk(tar) as file:
         assert [item.path for item in read_artifact_archive(ARCHIVE, BLAS, file).members] == ["stage/a"]
 
 
-def test_a_temporary_file_that_cannot_be_read_is_no_damage(
+def test_an_unreadable_temporary_file_is_not_reported_as_a_damaged_archive(
     make_tar: MakeTar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -411,7 +411,7 @@ def test_gnu_tar_lists_the_manifest_first_and_members_in_order(
 
 
 @pytest.mark.parametrize("archive_format", ArchiveFormat)
-def test_gnu_tar_unpacks_what_was_packed(artifact: Artifact, tmp_path: Path, archive_format: ArchiveFormat) -> None:
+def test_gnu_tar_can_unpack_written_archives(artifact: Artifact, tmp_path: Path, archive_format: ArchiveFormat) -> None:
     archive = write(artifact, tmp_path, archive_format)
     unpacked = tmp_path / "unpacked"
     unpacked.mkdir()
@@ -425,7 +425,7 @@ def test_gnu_tar_unpacks_what_was_packed(artifact: Artifact, tmp_path: Path, arc
 
 
 @pytest.mark.parametrize("archive_format", ArchiveFormat)
-def test_the_same_members_give_the_same_bytes(
+def test_the_same_members_produce_the_same_bytes(
     make_artifact: MakeArtifact, tmp_path: Path, archive_format: ArchiveFormat
 ) -> None:
     digests = set()
@@ -437,24 +437,24 @@ def test_the_same_members_give_the_same_bytes(
     assert len(digests) == 1
 
 
-def test_members_bear_the_date_given(artifact: Artifact, tmp_path: Path) -> None:
+def test_members_have_the_source_date(artifact: Artifact, tmp_path: Path) -> None:
     archive = write_archive(artifact, tmp_path, ArchiveFormat.XZ, SourceDate(1700000000), advance=SILENT.advance)
     with tarfile.open(archive) as tar:
         assert {info.mtime for info in tar} == {1700000000}
 
 
-def test_the_bytes_reported_are_those_of_the_files(artifact: Artifact, tmp_path: Path) -> None:
+def test_the_reported_bytes_add_up_to_the_size_of_the_files(artifact: Artifact, tmp_path: Path) -> None:
     told: list[int] = []
     write_archive(artifact, tmp_path, ArchiveFormat.ZST, SourceDate(), advance=told.append)
     assert sum(told) == artifact.size == 1284
 
 
-def test_an_archive_already_there_is_replaced(artifact: Artifact, tmp_path: Path) -> None:
+def test_an_existing_archive_is_replaced(artifact: Artifact, tmp_path: Path) -> None:
     (tmp_path / "blas_lib_generic.tar.zst").write_bytes(b"old")
     assert write(artifact, tmp_path).read_bytes() != b"old"
 
 
-def test_a_file_that_shrinks_meanwhile_is_reported_and_leaves_no_archive(artifact: Artifact, tmp_path: Path) -> None:
+def test_a_file_that_shrinks_during_archiving_leaves_no_archive(artifact: Artifact, tmp_path: Path) -> None:
     Path(artifact.location, "stage/lib/libx.so.1").write_bytes(b"short")
     with pytest.raises(InputError, match=r"stage/lib/libx\.so\.1: changed from \d+ to 5 bytes while"):
         write(artifact, tmp_path / "out")

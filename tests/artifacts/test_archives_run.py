@@ -37,7 +37,7 @@ def test_an_archive_is_decompressed(tmp_path: Path, suffix: str) -> None:
         assert Path(path_of(spool)).read_bytes() == DATA
 
 
-def test_nothing_with_a_name_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decompressed_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
@@ -47,7 +47,7 @@ def test_nothing_with_a_name_is_left_in_the_temporary_folder(tmp_path: Path, mon
         assert os.fstat(spool.fileno()).st_nlink == 0
 
 
-def test_the_bytes_reported_add_up_to_the_archive(tmp_path: Path) -> None:
+def test_the_reported_bytes_add_up_to_the_size_of_the_archive(tmp_path: Path) -> None:
     path = _compressed(tmp_path, "xz", os.urandom(3 << 20))
     told: list[int] = []
     decompress(path, advance=told.append).close()
@@ -55,7 +55,7 @@ def test_the_bytes_reported_add_up_to_the_archive(tmp_path: Path) -> None:
     assert len(told) > 2
 
 
-def test_another_process_reads_a_range(tmp_path: Path) -> None:
+def test_another_process_can_read_a_range(tmp_path: Path) -> None:
     program = "import sys; file = open(sys.argv[1], 'rb'); file.seek(254); sys.stdout.buffer.write(file.read(4))"
     with decompress(_compressed(tmp_path, "xz")) as spool:
         command = [sys.executable, "-c", program, path_of(spool)]
@@ -63,7 +63,7 @@ def test_another_process_reads_a_range(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["xz", "zstd", "pzstd"])
-def test_archives_of_other_tools_are_decompressed(tmp_path: Path, tool: str) -> None:
+def test_archives_from_other_tools_are_decompressed(tmp_path: Path, tool: str) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
     plain = tmp_path / "a_b_c.tar"
@@ -79,7 +79,7 @@ def test_archives_of_other_tools_are_decompressed(tmp_path: Path, tool: str) -> 
         assert Path(path_of(spool)).read_bytes() == DATA
 
 
-def test_archives_joined_end_to_end_are_one(tmp_path: Path) -> None:
+def test_concatenated_archives_are_decompressed_as_one_archive(tmp_path: Path) -> None:
     for suffix in ("xz", "zst"):
         path = _compressed(tmp_path, suffix)
         path.write_bytes(path.read_bytes() * 2)
@@ -89,7 +89,7 @@ def test_archives_joined_end_to_end_are_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
 @pytest.mark.parametrize("kept", [0, 1, 0.5, 0.999])
-def test_truncated_compression_is_reported(tmp_path: Path, suffix: str, kept: float) -> None:
+def test_truncated_compressed_data_is_reported(tmp_path: Path, suffix: str, kept: float) -> None:
     path = _compressed(tmp_path, suffix, os.urandom(100_000))
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept) if kept < 1 else int(kept)])
@@ -103,7 +103,7 @@ def test_truncated_compression_is_reported(tmp_path: Path, suffix: str, kept: fl
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
 @pytest.mark.parametrize("at", [0, 3, 50_000])
-def test_corrupt_compression_is_reported(tmp_path: Path, suffix: str, at: int) -> None:
+def test_corrupt_compressed_data_is_reported(tmp_path: Path, suffix: str, at: int) -> None:
     path = tmp_path / f"a_b_c.tar.{suffix}"
     data = os.urandom(100_000)
     options: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}
@@ -117,7 +117,7 @@ def test_corrupt_compression_is_reported(tmp_path: Path, suffix: str, at: int) -
         decompress(path)
 
 
-def test_an_archive_that_is_gone_is_reported(tmp_path: Path) -> None:
+def test_a_missing_archive_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a_b_c.tar.xz"
     with pytest.raises(InputError) as caught:
         decompress(path)
@@ -139,7 +139,7 @@ def test_a_full_temporary_folder_is_reported(tmp_path: Path, suffix: str) -> Non
     assert list(tmp_path.iterdir()) == [archive]
 
 
-def test_peeking_gives_the_first_bytes_or_none(tmp_path: Path) -> None:
+def test_peek_returns_the_first_bytes_or_nothing(tmp_path: Path) -> None:
     assert peek(_compressed(tmp_path, "xz"), 3) == b"\0\1\2"
     (tmp_path / "x.zst").write_bytes(b"no zstd")
     assert peek(tmp_path / "x.zst", 3) == b""
@@ -161,14 +161,14 @@ def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(
     )
 
 
-def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_archive_may_be_compressed_to_one_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 4096)
     data = os.urandom(1000) + bytes(100_000)
     with decompress(_compressed(tmp_path, "xz", data)) as spool:
         assert Path(path_of(spool)).read_bytes() == data
 
 
-def test_a_disk_is_not_filled_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_stops_before_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a disk that has a little more than 64 MiB left."""
     free = SimpleNamespace(f_bavail=100 << 10, f_frsize=1 << 10)
     monkeypatch.setattr(os, "fstatvfs", lambda _: free)

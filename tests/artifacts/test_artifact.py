@@ -22,12 +22,12 @@ from rocwheel.artifacts.artifact import (
 from rocwheel.core.errors import InputError, ProblemsError
 
 
-def test_a_name_has_three_fields_between_two_underscores() -> None:
+def test_an_artifact_name_has_three_fields_separated_by_underscores() -> None:
     assert ArtifactName.parse("amd-llvm_run_generic") == ArtifactName("amd-llvm", "run", "generic")
 
 
 @pytest.mark.parametrize("text", ["blas_lib_gfx90a:xnack+", "blas_lib_gfx94X-dcgpu", "host-suite-sparse_dev_generic"])
-def test_a_parsed_name_is_spelled_as_found(text: str) -> None:
+def test_a_parsed_name_keeps_its_spelling(text: str) -> None:
     assert str(ArtifactName.parse(text)) == text
 
 
@@ -36,7 +36,7 @@ def test_a_parsed_name_is_spelled_as_found(text: str) -> None:
     ["blas_lib", "blas_lib_gfx_942", "_lib_generic", "blas__generic", "blas_lib_", "", "a b_lib_generic", "a/b_lib_x",
      "x'_lib_generic", ".blas_lib_generic"],
 )  # fmt: skip
-def test_any_other_text_is_refused(text: str) -> None:
+def test_text_that_is_not_an_artifact_name_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         ArtifactName.parse(text)
     assert str(caught.value) == (
@@ -46,13 +46,13 @@ def test_any_other_text_is_refused(text: str) -> None:
     )
 
 
-def test_a_name_with_a_line_end_is_refused_on_one_line() -> None:
+def test_the_error_about_a_name_with_a_newline_is_one_line() -> None:
     with pytest.raises(InputError) as caught:
         ArtifactName.parse("blas_lib_generic\n")
     assert str(caught.value).startswith("blas_lib_generic\\n: is not an artifact name; expected ")
 
 
-def test_the_error_names_the_file_that_bears_the_name() -> None:
+def test_the_error_names_the_file_with_the_bad_name() -> None:
     with pytest.raises(InputError, match=re.escape("artifacts/blas_lib.tar.xz: is not an artifact name")):
         ArtifactName.parse("blas_lib", "artifacts/blas_lib.tar.xz")
 
@@ -65,7 +65,7 @@ def test_the_base_target_has_no_features(target: str, base: str) -> None:
     assert ArtifactName("blas", "lib", target).base_target == base
 
 
-def test_names_sort_by_name_then_component_then_target() -> None:
+def test_names_are_sorted_by_name_then_component_then_target() -> None:
     texts = ["b_lib_gfx900", "a_run_generic", "b_dev_gfx900", "b_lib_gfx1030", "a_lib_generic"]
     assert [str(name) for name in sorted(map(ArtifactName.parse, texts))] == [
         "a_lib_generic", "a_run_generic", "b_dev_gfx900", "b_lib_gfx1030", "b_lib_gfx900",
@@ -75,7 +75,7 @@ def test_names_sort_by_name_then_component_then_target() -> None:
 @pytest.mark.parametrize(
     ("text", "looks"), [("a_b_c", True), ("a b_ _c'", True), ("a_b", False), ("a_b_c_d", False), ("a__c", False)]
 )
-def test_what_the_reference_takes_for_a_name_looks_like_one(text: str, looks: bool) -> None:
+def test_names_that_the_reference_accepts_look_like_artifact_names(text: str, looks: bool) -> None:
     assert looks_like_artifact(text) is looks
 
 
@@ -100,12 +100,12 @@ good_paths = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4).map("
         ("lib/\udcff", "is not valid UTF-8 text"),
     ],
 )
-def test_the_fault_of_a_path_is_reported(path: str, fault: str | None) -> None:
+def test_path_fault_describes_an_unsafe_path(path: str, fault: str | None) -> None:
     assert path_fault(path) == fault
 
 
 @given(paths)
-def test_a_path_without_fault_stays_in_the_folder_it_is_joined_to(path: str) -> None:
+def test_a_path_without_a_fault_stays_inside_the_folder(path: str) -> None:
     if path_fault(path) is None:
         assert posixpath.normpath(f"/root/{path}") == f"/root/{path}" != "/root/"
 
@@ -127,23 +127,23 @@ def test_a_path_without_fault_stays_in_the_folder_it_is_joined_to(path: str) -> 
         ("x", "a\nb/../../..", "points out of the tree through 'a\\nb/../../..'"),
     ],
 )
-def test_the_fault_of_a_link_is_reported(path: str, link: str, fault: str | None) -> None:
+def test_link_fault_describes_an_unsafe_link(path: str, link: str, fault: str | None) -> None:
     assert link_fault(path, link) == fault
 
 
 @given(good_paths, paths)
-def test_a_link_without_fault_leads_below_the_root(path: str, link: str) -> None:
+def test_a_link_without_a_fault_stays_below_the_root(path: str, link: str) -> None:
     if link_fault(path, link) is None:
         target = posixpath.normpath(posixpath.join("/root", posixpath.dirname(path), link))
         assert os.path.commonpath(["/root", target]) == "/root"
 
 
-def test_ancestors_are_the_folders_above_outermost_first() -> None:
+def test_ancestors_are_the_parent_folders_outermost_first() -> None:
     assert ancestors("a/b/c") == ["a", "a/b"]
     assert ancestors("a") == []
 
 
-def test_each_line_is_a_stage_folder() -> None:
+def test_each_line_of_a_manifest_is_a_stage_folder() -> None:
     data = b"math-libs/BLAS/rocBLAS/stage\nmath-libs/BLAS/hipBLAS/stage\n"
     assert parse_stages(data, "m") == ("math-libs/BLAS/rocBLAS/stage", "math-libs/BLAS/hipBLAS/stage")
 
@@ -153,16 +153,16 @@ def test_each_line_is_a_stage_folder() -> None:
     [b"a/stage", b"\n\na/stage\n\n", b"a/stage\r\n", b"./a/stage/\n", b"a/stage\na/stage\n"],
     ids=["no final newline", "blank lines", "CRLF", "dot and slash", "repeated line"],
 )
-def test_lines_are_read_leniently(data: bytes) -> None:
+def test_manifest_lines_are_parsed_leniently(data: bytes) -> None:
     assert parse_stages(data, "m") == ("a/stage",)
 
 
-def test_a_line_separator_of_unicode_is_part_of_a_name() -> None:
+def test_a_unicode_line_separator_is_part_of_a_path() -> None:
     assert parse_stages("a\u2028b/stage\n".encode(), "m") == ("a\u2028b/stage",)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"  \n"])
-def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
+def test_the_manifest_of_an_empty_artifact_has_no_lines(data: bytes) -> None:
     assert parse_stages(data, "m") == ()
 
 
@@ -180,7 +180,7 @@ def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
         ("a\0b", "'a\\x00b' contains a NUL character"),
     ],
 )
-def test_a_line_that_is_not_a_path_inside_is_a_problem(line: str, fault: str) -> None:
+def test_a_line_that_is_not_a_path_inside_the_artifact_is_reported(line: str, fault: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_stages(f"{line}\n".encode(), "x/artifact_manifest.txt")
     assert str(caught.value.problems[0]) == (
@@ -194,11 +194,11 @@ def test_every_bad_line_is_reported() -> None:
     assert len(caught.value.problems) == 2
 
 
-def test_bytes_that_are_not_text_are_refused() -> None:
+def test_a_manifest_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         parse_stages(b"a/\xff\n", "m")
     assert str(caught.value) == "m: is not valid UTF-8 text (byte 2); expected one stage folder per line"
 
 
-def test_a_manifest_is_written_as_the_reference_writes_it() -> None:
+def test_a_manifest_is_written_in_the_format_of_the_reference() -> None:
     assert format_stages(("a/stage", "b/stage")) == b"a/stage\nb/stage\n"

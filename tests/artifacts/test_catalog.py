@@ -86,21 +86,21 @@ PREFIX = PrefixIndex(
         ("slash", LinkTarget(LinkOutcome.DANGLING, "lib/libx.so.1.2")),
     ],
 )
-def test_a_path_leads_where_its_links_point(path: str, target: LinkTarget) -> None:
+def test_a_path_resolves_through_its_links(path: str, target: LinkTarget) -> None:
     assert resolve_link(PREFIX, path) == target
 
 
 @pytest.mark.parametrize(("links", "outcome"), [(40, LinkOutcome.FILE), (41, LinkOutcome.LOOP)])
-def test_as_many_links_are_followed_as_linux_follows(links: int, outcome: LinkOutcome) -> None:
+def test_the_limit_on_followed_links_is_the_same_as_on_linux(links: int, outcome: LinkOutcome) -> None:
     chain = [link(f"l{number}", f"l{number - 1}" if number > 1 else "end") for number in range(1, links + 1)]
     assert resolve_link(PrefixIndex([file("end"), *chain]), f"l{links}").outcome is outcome
 
 
-def test_a_path_above_an_entry_is_a_directory_without_an_entry_of_its_own() -> None:
+def test_a_parent_path_without_an_entry_is_a_directory() -> None:
     assert PrefixIndex([file("a/b/c")]).kind("a/b") is FileKind.DIRECTORY
 
 
-def test_a_file_hides_a_directory_entry_of_the_same_path() -> None:
+def test_a_file_hides_a_directory_entry_with_the_same_path() -> None:
     index = PrefixIndex([folder("x"), file("x"), link("x", "y")])
     assert index.entries["x"] == file("x")
 
@@ -141,7 +141,7 @@ def _ask_the_kernel(root: Path, path: str) -> tuple[LinkOutcome, str | None]:
 
 
 @given(trees)
-def test_links_lead_where_the_kernel_goes(tree: dict[str, bytes | str | None]) -> None:
+def test_links_resolve_as_in_the_kernel(tree: dict[str, bytes | str | None]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary).resolve()
         entries = _build(root, tree)
@@ -173,7 +173,7 @@ def _content(entry: Entry) -> bytes | str | None:
         return bytes(data)
 
 
-def test_stage_folders_of_all_artifacts_overlay_into_one_prefix(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+def test_the_stage_folders_of_all_artifacts_form_one_prefix(tmp_path: Path, make_artifact: MakeArtifact) -> None:
     make_artifact(
         "rand_lib_generic",
         {"r/stage/lib/librand.so": "librand.so.1", "r/stage/lib/librand.so.1": b"R"},
@@ -196,7 +196,7 @@ def test_stage_folders_of_all_artifacts_overlay_into_one_prefix(tmp_path: Path, 
         assert catalog.manifest is None
 
 
-def test_a_path_that_several_artifacts_hold_is_kept_for_each() -> None:
+def test_a_path_in_several_artifacts_has_an_entry_for_each_artifact() -> None:
     file = Member("stage/x", FileKind.FILE, 0o644, source=FileRange("/a", 0, 1))
     other = Member("stage/x", FileKind.FILE, 0o644, source=FileRange("/b", 0, 1))
     artifacts = [Artifact(RAND, "r", ("stage",), (file,)), Artifact(BLAS, "b", ("stage",), (other,))]
@@ -207,7 +207,7 @@ def test_a_path_that_several_artifacts_hold_is_kept_for_each() -> None:
     ]
 
 
-def test_a_folder_in_two_stages_of_one_artifact_is_one_entry_and_files_are_kept() -> None:
+def test_a_folder_in_two_stages_is_one_entry_but_each_file_is_kept() -> None:
     members = tuple(
         member
         for stage in ("b", "a")
@@ -225,7 +225,7 @@ def test_a_folder_in_two_stages_of_one_artifact_is_one_entry_and_files_are_kept(
 
 
 @pytest.mark.parametrize("tool", ["xz", "zstd"])
-def test_an_archive_gives_the_catalog_of_its_folder(tmp_path: Path, make_artifact: MakeArtifact, tool: str) -> None:
+def test_an_archive_has_the_same_catalog_as_its_folder(tmp_path: Path, make_artifact: MakeArtifact, tool: str) -> None:
     tree = {
         f"{BLAS_SPARSE}/lib/librocsparse.so.1": bytes(range(256)) * 9,
         f"{BLAS_SPARSE}/lib/librocsparse.so": "librocsparse.so.1",
@@ -243,7 +243,7 @@ def test_an_archive_gives_the_catalog_of_its_folder(tmp_path: Path, make_artifac
         assert len(archived.entries) == 6
 
 
-def test_the_order_does_not_depend_on_that_of_the_file_system(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+def test_the_order_of_entries_does_not_depend_on_the_file_system(tmp_path: Path, make_artifact: MakeArtifact) -> None:
     names = [f"n{number}" for number in range(40)]
     catalogs = []
     for seed in (1, 2):
@@ -255,7 +255,7 @@ def test_the_order_does_not_depend_on_that_of_the_file_system(tmp_path: Path, ma
     assert catalogs[0] == catalogs[1]
 
 
-def test_the_manifest_of_the_sdk_is_read_from_wherever_it_is(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+def test_the_sdk_manifest_is_found_in_any_artifact(tmp_path: Path, make_artifact: MakeArtifact) -> None:
     text = b'{"rocm_version": "7.1.0", "flags": {"KPACK_SPLIT_ARTIFACTS": true}}'
     make_artifact(
         "base_lib_generic",
@@ -268,7 +268,7 @@ def test_the_manifest_of_the_sdk_is_read_from_wherever_it_is(tmp_path: Path, mak
         assert catalog.manifest.kpack_split
 
 
-def test_a_malformed_manifest_of_the_sdk_is_reported(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+def test_a_malformed_sdk_manifest_is_reported(tmp_path: Path, make_artifact: MakeArtifact) -> None:
     make_artifact("base_lib_generic", {"stage/share/therock/therock_manifest.json": b"{"})
     with pytest.raises(InputError) as caught, open_catalog(tmp_path / "artifacts"):
         pass

@@ -55,12 +55,12 @@ def head(machine: int, order: str = "<") -> bytes:
         (183, "<", "hurd-amd64", ""),
     ],
 )
-def test_code_for_another_processor_is_told(machine: int, order: str, declared: str, foreign: str) -> None:
+def test_code_for_another_processor_is_detected(machine: int, order: str, declared: str, foreign: str) -> None:
     assert foreign_architecture(head(machine, order), declared) == foreign
 
 
 @given(st.binary(max_size=30), st.sampled_from(["amd64", "all", ""]))
-def test_other_files_are_for_no_machine(data: bytes, declared: str) -> None:
+def test_other_files_have_no_foreign_architecture(data: bytes, declared: str) -> None:
     assert foreign_architecture(data, declared) == ""
     assert foreign_architecture(head(183)[: len(data) % 20], declared) == ""
 
@@ -82,12 +82,12 @@ def test_relations_have_operators_versions_and_alternatives() -> None:
 
 
 @pytest.mark.parametrize("field", ["", " , ", "(= 1)", "|", ",,"])
-def test_what_is_no_relation_is_left_out(field: str) -> None:
+def test_text_that_is_not_a_relation_is_skipped(field: str) -> None:
     assert parse_choices(field) == ()
 
 
 @pytest.mark.parametrize("relation", ["a:-", "a:-b (>= 1)", "a:", "a:any:any", "${misc:Depends}"])
-def test_a_package_whose_architecture_has_no_name_is_no_relation(relation: str) -> None:
+def test_a_package_with_an_invalid_architecture_name_is_not_a_relation(relation: str) -> None:
     assert parse_choices(f"{relation} | b, {relation}, c:any(>= 2)") == (
         Alternatives((Relation("b"),)),
         Alternatives((Relation("c", ">=", "2"),)),
@@ -109,7 +109,7 @@ def test_a_package_whose_architecture_has_no_name_is_no_relation(relation: str) 
         ("a (>> 7)", "7", False),
     ],
 )
-def test_versions_fit_a_relation_or_not(relation: str, version: str, accepted: bool) -> None:
+def test_a_relation_accepts_only_matching_versions(relation: str, version: str, accepted: bool) -> None:
     [choice] = parse_choices(relation)
     assert choice.relations[0].accepts(version) is accepted
 
@@ -128,7 +128,7 @@ def test_versions_fit_a_relation_or_not(relation: str, version: str, accepted: b
         ("other (>= 3)", "other (= 2)", False),
     ],
 )
-def test_a_package_stands_for_what_it_provides(relation: str, provides: str, met: bool) -> None:
+def test_a_package_satisfies_relations_through_its_provides_field(relation: str, provides: str, met: bool) -> None:
     [choice] = parse_choices(relation)
     assert choice.relations[0].is_met_by("given", "1", parse_choices(provides)) is met
 
@@ -145,11 +145,11 @@ def test_a_package_stands_for_what_it_provides(relation: str, provides: str, met
         ("1-9", "1-10"),
     ],
 )
-def test_versions_have_an_order(lower: str, higher: str) -> None:
+def test_versions_are_ordered(lower: str, higher: str) -> None:
     assert (compare_versions(lower, higher), compare_versions(higher, lower)) == (-1, 1)
 
 
-def test_numbers_may_have_leading_zeros_and_any_length() -> None:
+def test_numbers_in_versions_may_have_leading_zeros_and_any_length() -> None:
     assert compare_versions("1.007", "1.7") == 0
     assert compare_versions(f"1.{'9' * 9000}", f"1.1{'0' * 9000}") == -1
 
@@ -157,18 +157,18 @@ def test_numbers_may_have_leading_zeros_and_any_length() -> None:
 @HAS_DPKG
 @settings(max_examples=examples(20), deadline=None)
 @given(VERSIONS, VERSIONS)
-def test_order_is_that_of_dpkg(one: str, other: str) -> None:
+def test_versions_are_ordered_as_in_dpkg(one: str, other: str) -> None:
     operator = {-1: "lt", 0: "eq", 1: "gt"}[compare_versions(one, other)]
     assert subprocess.run(["dpkg", "--compare-versions", one, operator, other], check=False).returncode == 0
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_read_as_a_relation_field(text: str) -> None:
+def test_any_text_can_be_parsed_as_a_relation_field(text: str) -> None:
     assert all(choice.relations for choice in parse_choices(text))
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
-def test_any_two_texts_are_compared_either_way_round(one: str, other: str) -> None:
+def test_comparing_any_two_versions_is_antisymmetric(one: str, other: str) -> None:
     assert compare_versions(one, other) == -compare_versions(other, one)
     assert compare_versions(one, one) == 0
 
@@ -204,7 +204,7 @@ broken
 """
 
 
-def test_control_fields_say_what_a_package_comes_from_needs_and_offers(make_deb: MakeDeb) -> None:
+def test_control_fields_give_source_dependencies_and_provides(make_deb: MakeDeb) -> None:
     with open_deb(make_deb("libhiprtc6", {}, version="6.4.3-5+b1", fields=FIELDS, shlibs=SHLIBS)) as deb:
         control = deb.control
 
@@ -219,19 +219,19 @@ def test_control_fields_say_what_a_package_comes_from_needs_and_offers(make_deb:
     assert control.sonames == ("libdb-5.3.so", "libdb.so.5.3", "libhiprtc-6.so", "libhiprtc.so.6")
 
 
-def test_a_line_separator_of_unicode_ends_no_line_of_shlibs(make_deb: MakeDeb) -> None:
+def test_a_unicode_line_separator_does_not_end_a_line_of_shlibs(make_deb: MakeDeb) -> None:
     with open_deb(make_deb("a", {}, shlibs="liba 1 a\u2028libb 2 b\n")) as deb:
         assert deb.control.sonames == ("liba-1.so", "liba.so.1")
 
 
-def test_source_version_of_a_rebuild_is_that_of_the_first_build(make_deb: MakeDeb) -> None:
+def test_the_source_version_of_a_binary_rebuild_omits_the_rebuild_suffix(make_deb: MakeDeb) -> None:
     with open_deb(make_deb("hipcc", {}, version="6.4.3-5+b12")) as deb:
         assert (deb.control.source, deb.control.source_version) == ("hipcc", "6.4.3-5")
 
 
 @PACKAGE_HAS_DPKG
 @pytest.mark.parametrize("compression", ["none", "gzip", "xz", "zstd"])
-def test_package_of_dpkg_deb_is_read(tmp_path: Path, compression: str) -> None:
+def test_a_package_made_by_dpkg_deb_can_be_read(tmp_path: Path, compression: str) -> None:
     root = tmp_path / "root"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
@@ -281,7 +281,7 @@ def test_package_of_dpkg_deb_is_read(tmp_path: Path, compression: str) -> None:
         ("2.0", "2.0"),
     ],
 )
-def test_upstream_version_has_no_epoch_revision_or_repack_suffix(version: str, upstream: str) -> None:
+def test_the_upstream_version_has_no_epoch_revision_or_repack_suffix(version: str, upstream: str) -> None:
     assert DebControl("p", version, "all").upstream_version == upstream
 
 
@@ -290,14 +290,14 @@ def test_upstream_version_has_no_epoch_revision_or_repack_suffix(version: str, u
     [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
     ids=["plain", "gzip", "xz", "zstd"],
 )
-def test_data_of_every_compression_is_read(make_deb: MakeDeb, suffix: str, compress: Callable[[bytes], bytes]) -> None:
+def test_data_in_every_compression_is_read(make_deb: MakeDeb, suffix: str, compress: Callable[[bytes], bytes]) -> None:
     data = compress(deb_tar({"./usr/share/doc/a": b"text"}))
     path = make_deb("a", {}, members={"data.tar": None, f"data.tar{suffix}": data})
 
     assert read_all(path) == {"usr/share/doc/a": b"text"}
 
 
-def test_hard_link_names_the_file_it_shares(make_deb: MakeDeb) -> None:
+def test_a_hard_link_names_the_file_with_the_same_content(make_deb: MakeDeb) -> None:
     second = tarfile.TarInfo("./usr/bin/b")
     second.type, second.linkname = tarfile.LNKTYPE, "./usr/bin/a"
 
@@ -309,7 +309,7 @@ def test_hard_link_names_the_file_it_shares(make_deb: MakeDeb) -> None:
     ]
 
 
-def test_progress_counts_the_bytes_of_the_archive_read(make_deb: MakeDeb) -> None:
+def test_progress_counts_the_bytes_read_from_the_archive(make_deb: MakeDeb) -> None:
     class Counter:
         total = 0
 
@@ -382,7 +382,7 @@ BAD_ARCHIVES = {
 
 
 @pytest.mark.parametrize(("data", "message"), BAD_ARCHIVES.values(), ids=BAD_ARCHIVES)
-def test_bad_archive_is_refused_with_what_is_wrong(tmp_path: Path, data: bytes, message: str) -> None:
+def test_a_bad_archive_is_refused_with_the_cause(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "bad.deb"
     path.write_bytes(data)
 
@@ -392,7 +392,7 @@ def test_bad_archive_is_refused_with_what_is_wrong(tmp_path: Path, data: bytes, 
     assert str(error.value) == f"{path}: {message}"
 
 
-def test_absent_package_is_refused(tmp_path: Path) -> None:
+def test_a_missing_package_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "absent.deb"
 
     with pytest.raises(DebError) as error, open_deb(path):
@@ -412,7 +412,7 @@ def test_absent_package_is_refused(tmp_path: Path) -> None:
         (".//etc", "contains './/etc', whose path is absolute; expected paths inside the package"),
     ],
 )
-def test_path_out_of_the_package_is_refused(make_deb: MakeDeb, name: str, message: str) -> None:
+def test_a_path_outside_the_package_is_refused(make_deb: MakeDeb, name: str, message: str) -> None:
     path = make_deb("a", {name: b"x"})
 
     with pytest.raises(DebError) as error:
@@ -433,7 +433,7 @@ def test_a_link_with_an_empty_target_is_refused(make_deb: MakeDeb) -> None:
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE], ids=["char", "block", "pipe"])
-def test_device_node_is_refused(make_deb: MakeDeb, kind: bytes) -> None:
+def test_a_device_node_is_refused(make_deb: MakeDeb, kind: bytes) -> None:
     node = tarfile.TarInfo("./dev/null")
     node.type = kind
     path = make_deb("a", {"./dev/null": node})
@@ -449,7 +449,7 @@ def test_device_node_is_refused(make_deb: MakeDeb, kind: bytes) -> None:
     [(".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
     ids=["gzip", "xz", "zstd"],
 )
-def test_data_that_ends_early_is_refused_while_reading(
+def test_truncated_data_is_refused_while_reading(
     make_deb: MakeDeb, suffix: str, compress: Callable[[bytes], bytes]
 ) -> None:
     noise = bytes((i * 7919 >> 3) % 256 for i in range(200_000))
@@ -460,7 +460,7 @@ def test_data_that_ends_early_is_refused_while_reading(
         read_all(path)
 
 
-def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> None:
+def test_data_truncated_between_two_members_is_refused(make_deb: MakeDeb) -> None:
     data = deb_tar({"./a": b"x" * 512, "./b": b"y" * 512})[:1024]
     path = make_deb("a", {}, members={"data.tar": data})
 
@@ -481,7 +481,7 @@ def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> N
 @pytest.mark.parametrize(
     ("suffix", "compress"), [("", bytes), (".xz", lzma.compress)], ids=["plain", "packed after the damage"]
 )
-def test_a_damaged_header_is_not_taken_for_the_end(
+def test_a_damaged_header_is_not_mistaken_for_the_end_of_the_archive(
     make_deb: MakeDeb, suffix: str, compress: Callable[[bytes], bytes], damage: bytes, why: str
 ) -> None:
     data = deb_tar({"./a": b"x" * 512, "./b": b"y" * 512})
@@ -495,7 +495,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(
     assert str(error.value) == expected
 
 
-def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
+def test_a_package_with_an_excessive_compression_ratio_is_refused(
     make_deb: MakeDeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
@@ -512,7 +512,7 @@ def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
     )
 
 
-def test_a_large_package_may_be_packed_to_a_hundredth(make_deb: MakeDeb, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_package_may_be_compressed_to_one_hundredth(make_deb: MakeDeb, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = random.Random(1).randbytes(1000) + bytes(100_000)
     data = lzma.compress(deb_tar({"./usr/bin/a": content}))
@@ -520,7 +520,7 @@ def test_a_large_package_may_be_packed_to_a_hundredth(make_deb: MakeDeb, monkeyp
     assert read_all(path) == {"usr/bin/a": content}
 
 
-def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) -> None:
+def test_an_oversized_control_file_is_not_read_into_memory(make_deb: MakeDeb) -> None:
     control = deb_tar({"./control": bytes((1 << 20) + 1)})
     path = make_deb("a", {}, members={"control.tar": None, "control.tar.xz": lzma.compress(control)})
 
@@ -530,7 +530,7 @@ def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) 
     assert str(error.value) == f"{path}: contains a control file with 1048577 bytes; expected at most 1048576"
 
 
-def test_a_name_of_gigabytes_is_not_read_into_memory(make_deb: MakeDeb) -> None:
+def test_a_member_name_of_several_gigabytes_is_not_read_into_memory(make_deb: MakeDeb) -> None:
     header = tarfile.TarInfo("./name")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, 3 << 30
     path = make_deb("a", {}, members={"data.tar": header.tobuf() + bytes(1024)})
@@ -572,7 +572,7 @@ def test_malformed_pax_records_are_reported(make_deb: MakeDeb, record: bytes) ->
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1, exclude_max=True))
-def test_no_beginning_of_a_package_passes_for_a_package(make_deb: MakeDeb, share: float) -> None:
+def test_a_truncated_package_is_always_refused(make_deb: MakeDeb, share: float) -> None:
     path = make_deb("a", {"./usr/bin/a": b"x" * 3000})
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
@@ -583,7 +583,7 @@ def test_no_beginning_of_a_package_passes_for_a_package(make_deb: MakeDeb, share
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
-def test_damaged_package_gives_nothing_but_its_own_error(make_deb: MakeDeb, at: float, byte: int) -> None:
+def test_a_damaged_package_is_read_correctly_or_reported_by_name(make_deb: MakeDeb, at: float, byte: int) -> None:
     path = make_deb("a", {}, members={"data.tar": None, "data.tar.xz": lzma.compress(deb_tar({"./a": b"y" * 500}))})
     data = bytearray(path.read_bytes())
     data[int(len(data) * at)] = byte
@@ -618,7 +618,7 @@ WORDS = [
         st.sampled_from(["libhsa", " 1", " libhsa1", "udeb: ", "\n", "#"]) | st.text(max_size=6), max_size=9
     ).map("".join),
 )
-def test_any_control_and_shlibs_files_are_read_or_refused_by_name(make_deb: MakeDeb, control: str, shlibs: str) -> None:
+def test_any_control_and_shlibs_files_are_read_or_refused(make_deb: MakeDeb, control: str, shlibs: str) -> None:
     files = {"./control": control.encode("utf-8", "replace"), "./shlibs": shlibs.encode("utf-8", "replace")}
     path = make_deb("a", {}, members={"control.tar": deb_tar(files)})
     try:

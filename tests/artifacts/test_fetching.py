@@ -51,7 +51,7 @@ A, B = "a" * 64, "b" * 64
     ],
     ids=["list", "binary", "folder", "bsd", "escaped", "line separator", "bare", "empty", "repeated"],
 )
-def test_every_spelling_of_sha256sum_is_read(text: str, expected: dict[str, str]) -> None:
+def test_every_output_format_of_sha256sum_is_parsed(text: str, expected: dict[str, str]) -> None:
     assert parse_checksums(text.encode(), "SUMS", "only") == expected
 
 
@@ -69,13 +69,13 @@ def test_every_spelling_of_sha256sum_is_read(text: str, expected: dict[str, str]
     ],
     ids=["page", "short", "nameless", "contradiction", "contradiction-in-folder"],
 )
-def test_what_is_no_list_of_checksums_is_an_error(text: str, message: str) -> None:
+def test_text_that_is_not_a_checksum_list_is_an_error(text: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         parse_checksums(text.encode(), "SUMS")
 
 
 @given(st.binary(max_size=400), st.sampled_from(["", "x"]))
-def test_any_bytes_are_read_or_refused(data: bytes, only: str) -> None:
+def test_any_bytes_are_parsed_or_refused(data: bytes, only: str) -> None:
     try:
         found = parse_checksums(data, "SUMS", only)
     except InputError:
@@ -97,7 +97,7 @@ def test_any_bytes_are_read_or_refused(data: bytes, only: str) -> None:
         ({"f/x": A}, ["g/x"], {}),
     ],
 )
-def test_a_full_name_counts_first_and_a_shorter_one_where_it_is_clear(
+def test_a_full_name_is_matched_before_an_unambiguous_base_name(
     listed: dict[str, str], names: list[str], expected: dict[str, str]
 ) -> None:
     assert match_checksums(listed, names) == expected
@@ -122,11 +122,11 @@ def choose(there: tuple[str, ...] = NAMES, **wanted: tuple[str, ...]) -> list[st
     return [archive.stored.name for archive in choose_archives(archives, Wanted(**wanted), serving, "there")]
 
 
-def test_tests_of_the_sdk_are_left_out() -> None:
+def test_sdk_tests_are_left_out_by_default() -> None:
     assert choose() == [name for name in NAMES if "test" not in name]
 
 
-def test_targets_choose_among_what_is_for_some_gpus() -> None:
+def test_targets_select_among_the_archives_for_specific_gpus() -> None:
     assert choose(targets=("gfx942",)) == [
         "base_lib_generic.tar.zst",
         "blas_dev_generic.tar.xz",
@@ -136,31 +136,31 @@ def test_targets_choose_among_what_is_for_some_gpus() -> None:
     ]
 
 
-def test_a_target_takes_its_variants_in() -> None:
+def test_a_target_includes_its_variants() -> None:
     assert "blas_lib_gfx90a:xnack+.tar.zst" in choose(targets=("gfx90a",))
 
 
-def test_components_and_names_narrow_it() -> None:
+def test_components_and_names_narrow_the_choice() -> None:
     assert choose(components=("dev", "test")) == ["base_test_generic.tar.zst", "blas_dev_generic.tar.xz"]
     assert choose(components=(), names=("base",)) == ["base_lib_generic.tar.zst", "base_test_generic.tar.zst"]
 
 
-def test_of_two_formats_the_faster_one_is_taken() -> None:
+def test_the_faster_of_two_formats_is_chosen() -> None:
     names = ("a_lib_generic.tar.xz", "a_lib_generic.tar.zst")
     assert choose(names) == choose(names[::-1]) == ["a_lib_generic.tar.zst"]
 
 
-def test_names_that_lead_elsewhere_are_no_archives() -> None:
+def test_names_that_point_to_other_folders_are_not_archives() -> None:
     names = ("../a_lib_generic.tar.zst", "sub/a_lib_generic.tar.zst", ".a_lib_generic.tar.zst", "a_lib_generic.tar.zst")
     assert choose(names) == ["a_lib_generic.tar.zst"]
 
 
-def test_a_place_without_archives_is_an_error() -> None:
+def test_a_store_without_archives_is_an_error() -> None:
     with pytest.raises(RocwheelError, match="there: does not contain any artifact archives"):
         choose(("index.html",))
 
 
-def test_everything_that_is_absent_is_named_together() -> None:
+def test_all_missing_names_components_and_targets_are_reported_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         choose(targets=("gfx942", "gfx1201"), components=("run",), names=("blas", "rand"))
     assert [str(problem) for problem in caught.value.problems] == [
@@ -170,7 +170,7 @@ def test_everything_that_is_absent_is_named_together() -> None:
     ]
 
 
-def test_what_no_archive_has_at_once_is_an_error() -> None:
+def test_options_that_no_single_archive_matches_are_an_error() -> None:
     with pytest.raises(RocwheelError, match="has no archive that matches all options"):
         choose(components=("test",), names=("blas",))
 
@@ -226,7 +226,7 @@ def visible(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def test_archives_are_compared_with_their_checksums(there: Path, tmp_path: Path) -> None:
+def test_archives_are_verified_against_their_checksums(there: Path, tmp_path: Path) -> None:
     found = fetch(open_store(there), tmp_path / "here")
     assert [(one.name, one.bytes, one.verified, one.is_new) for one in found] == [
         (name, len(data_of(name)), "sha256", True) for name in FETCH_NAMES
@@ -235,7 +235,7 @@ def test_archives_are_compared_with_their_checksums(there: Path, tmp_path: Path)
     assert all((tmp_path / "here" / name).read_bytes() == data_of(name) for name in FETCH_NAMES)
 
 
-def test_what_is_there_is_not_fetched_again(there: Path, tmp_path: Path) -> None:
+def test_existing_archives_are_not_fetched_again(there: Path, tmp_path: Path) -> None:
     fetch(open_store(there), tmp_path / "here")
     store = Failing(there)
     assert [one.is_new for one in fetch(store, tmp_path / "here")] == [False, False]
@@ -243,7 +243,7 @@ def test_what_is_there_is_not_fetched_again(there: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("has_checksum", [True, False], ids=["checksum", "date"])
-def test_what_has_changed_in_the_store_is_fetched_again(there: Path, tmp_path: Path, *, has_checksum: bool) -> None:
+def test_archives_changed_in_the_store_are_fetched_again(there: Path, tmp_path: Path, *, has_checksum: bool) -> None:
     if not has_checksum:
         (there / f"{FETCH_NAMES[0]}.sha256sum").unlink()
     fetch(open_store(there), tmp_path / "here")
@@ -256,13 +256,13 @@ def test_what_has_changed_in_the_store_is_fetched_again(there: Path, tmp_path: P
     assert (tmp_path / "here" / FETCH_NAMES[0]).read_bytes() == new
 
 
-def test_without_a_checksum_the_size_alone_is_compared_and_that_is_said(there: Path, tmp_path: Path) -> None:
+def test_without_a_checksum_only_the_size_is_verified_and_reported(there: Path, tmp_path: Path) -> None:
     for name in FETCH_NAMES:
         (there / f"{name}.sha256sum").unlink()
     assert {one.verified for one in fetch(open_store(there), tmp_path / "here")} == {"size"}
 
 
-def test_a_list_of_all_checksums_serves_as_well(there: Path, tmp_path: Path) -> None:
+def test_a_single_checksum_list_for_all_archives_is_used(there: Path, tmp_path: Path) -> None:
     lines = [f"{hashlib.sha256(data_of(name)).hexdigest()}  {name}\n" for name in FETCH_NAMES]
     for name in FETCH_NAMES:
         (there / f"{name}.sha256sum").unlink()
@@ -271,7 +271,7 @@ def test_a_list_of_all_checksums_serves_as_well(there: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_beside", [False, True], ids=["of all", "of each folder"])
-def test_files_of_one_name_in_several_folders_have_their_own_checksums(tmp_path: Path, *, is_beside: bool) -> None:
+def test_files_with_one_name_in_several_folders_have_separate_checksums(tmp_path: Path, *, is_beside: bool) -> None:
     digests = {}
     for family in ("gfx94X-dcgpu", "gfx103X-dgpu"):
         (tmp_path / family).mkdir()
@@ -286,7 +286,7 @@ def test_files_of_one_name_in_several_folders_have_their_own_checksums(tmp_path:
     assert read_checksums(store, files, [one for one in files if one.name in digests]) == digests
 
 
-def test_a_checksum_beside_a_file_in_a_folder_counts(tmp_path: Path) -> None:
+def test_a_checksum_file_next_to_a_file_in_a_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "f").mkdir()
     (tmp_path / "f/x").write_bytes(b"x")
     (tmp_path / "f/x.sha256sum").write_text(f"{'a' * 64}  x\n")
@@ -294,7 +294,7 @@ def test_a_checksum_beside_a_file_in_a_folder_counts(tmp_path: Path) -> None:
     assert read_checksums(store, tuple(store.list()), [store.head("f/x")]) == {"f/x": "a" * 64}
 
 
-def test_a_transfer_that_ends_is_taken_up_and_the_others_arrive(there: Path, tmp_path: Path) -> None:
+def test_an_interrupted_transfer_is_resumed_and_the_other_archives_arrive(there: Path, tmp_path: Path) -> None:
     store = Failing(there, FETCH_NAMES[0], 1 << 20)
     with pytest.raises(RocwheelError, match=f"{FETCH_NAMES[0]}: the transfer ended early"):
         fetch(store, tmp_path / "here")
@@ -306,7 +306,7 @@ def test_a_transfer_that_ends_is_taken_up_and_the_others_arrive(there: Path, tmp
     assert (tmp_path / "here" / FETCH_NAMES[0]).read_bytes() == data_of(FETCH_NAMES[0])
 
 
-def test_wrong_checksums_are_reported_together_and_nothing_appears(there: Path, tmp_path: Path) -> None:
+def test_wrong_checksums_are_reported_together_and_no_archive_is_kept(there: Path, tmp_path: Path) -> None:
     for name in FETCH_NAMES:
         (there / f"{name}.sha256sum").write_text("0" * 64)
     with pytest.raises(ProblemsError) as caught:
@@ -318,7 +318,7 @@ def test_wrong_checksums_are_reported_together_and_nothing_appears(there: Path, 
     assert sorted(os.listdir(tmp_path / "here")) == []  # noqa: PTH208
 
 
-def test_checksums_that_contradict_each_other_are_an_error(there: Path, tmp_path: Path) -> None:
+def test_contradictory_checksums_are_an_error(there: Path, tmp_path: Path) -> None:
     (there / "SHA256SUMS").write_text(f"{'0' * 64}  {FETCH_NAMES[0]}\n")
     with pytest.raises(
         RocwheelError, match=re.escape(f"{FETCH_NAMES[0]}: has several different checksums in the store")
@@ -327,7 +327,7 @@ def test_checksums_that_contradict_each_other_are_an_error(there: Path, tmp_path
     assert not (tmp_path / "here").exists()
 
 
-def test_a_file_of_checksums_for_another_file_is_an_error(there: Path, tmp_path: Path) -> None:
+def test_a_checksum_file_for_another_file_is_an_error(there: Path, tmp_path: Path) -> None:
     (there / f"{FETCH_NAMES[0]}.sha256sum").write_text(f"{'0' * 64}  other.tar.zst\n")
     with pytest.raises(RocwheelError, match=f"has no checksum for {FETCH_NAMES[0]}"):
         fetch(open_store(there), tmp_path / "here")

@@ -41,7 +41,7 @@ def text_of(error: pytest.ExceptionInfo[RocwheelError]) -> str:
     return str(error.value)
 
 
-def test_packages_become_artifacts_in_therocks_layout(make_deb: MakeDeb, dest: Path) -> None:
+def test_packages_become_artifacts_in_the_layout_of_therock(make_deb: MakeDeb, dest: Path) -> None:
     runtime = make_deb(
         "libamdhip64-5",
         {
@@ -75,7 +75,7 @@ def test_packages_become_artifacts_in_therocks_layout(make_deb: MakeDeb, dest: P
     }
 
 
-def test_catalog_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> None:
+def test_the_catalog_can_read_imported_artifacts(make_deb: MakeDeb, dest: Path) -> None:
     import_debs([make_deb("libamdhip64-5", {f"{MULTIARCH}/libamdhip64.so.5": b"library"})], dest, DEBIAN)
 
     with open_catalog(dest) as catalog:
@@ -85,7 +85,7 @@ def test_catalog_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> None:
     assert paths == ["lib/libamdhip64.so.5", "share/therock/dist_info.json", "share/therock/therock_manifest.json"]
 
 
-def test_the_manifest_names_the_packages_that_files_are_from(make_deb: MakeDeb, dest: Path) -> None:
+def test_the_manifest_lists_the_debian_packages_of_each_artifact(make_deb: MakeDeb, dest: Path) -> None:
     maintainer = "A <a@amd.com>"
     debs = [
         make_deb("librocrand1", {"usr/lib/x86_64-linux-gnu/librocrand.so.1": b"x"}, fields="Origin: AMD\n"),
@@ -112,7 +112,7 @@ def test_programs_stay_executable_and_hard_links_become_files(make_deb: MakeDeb,
     ]
 
 
-def test_links_of_the_table_are_added_when_their_target_is_there(make_deb: MakeDeb, dest: Path) -> None:
+def test_links_from_the_table_are_added_if_their_target_exists(make_deb: MakeDeb, dest: Path) -> None:
     import_debs([make_deb("clang-15", {"./usr/lib/llvm-15/bin/clang": b"program"})], dest, DEBIAN)
 
     stage = dest / "base_run_generic/base/stage"
@@ -120,7 +120,7 @@ def test_links_of_the_table_are_added_when_their_target_is_there(make_deb: MakeD
     assert (stage / "bin/amdclang").readlink() == Path("../lib/llvm/bin/clang")
 
 
-def test_device_libraries_in_clangs_own_folder_have_the_usual_link(make_deb: MakeDeb, dest: Path) -> None:
+def test_device_libraries_in_the_clang_resource_folder_get_the_usual_link(make_deb: MakeDeb, dest: Path) -> None:
     library = "./usr/lib/llvm-21/lib/clang/21/amdgcn/bitcode/hip.bc"
     import_debs([make_deb("rocm-device-libs-21", {library: b"bitcode"})], dest, DEBIAN)
 
@@ -130,27 +130,27 @@ def test_device_libraries_in_clangs_own_folder_have_the_usual_link(make_deb: Mak
     assert (dest / "amd-llvm_run_generic/amd-llvm/stage/lib/llvm/lib/clang/21/amdgcn/bitcode/hip.bc").is_file()
 
 
-def test_clang_is_told_where_hip_is(make_deb: MakeDeb, dest: Path) -> None:
+def test_clang_gets_a_config_file_with_the_hip_path(make_deb: MakeDeb, dest: Path) -> None:
     import_debs([make_deb("clang-21", {"./usr/lib/llvm-21/bin/clang": b"program"})], dest, DEBIAN)
 
     told = dest / "amd-llvm_run_generic/amd-llvm/stage/lib/llvm/bin/clang++.cfg"
     assert told.read_text() == "--hip-path=<CFGDIR>/../../..\n"
 
 
-def test_files_of_the_table_are_added_only_beside_what_they_are_for(make_deb: MakeDeb, dest: Path) -> None:
+def test_files_from_the_table_are_added_only_next_to_the_files_they_are_for(make_deb: MakeDeb, dest: Path) -> None:
     import_debs([make_deb("lld-21", {"./usr/lib/llvm-21/bin/lld": b"program"})], dest, DEBIAN)
 
     assert not list(dest.rglob("*.cfg"))
 
 
-def test_same_file_from_two_packages_is_taken_once(make_deb: MakeDeb, dest: Path) -> None:
+def test_an_identical_file_in_two_packages_is_imported_once(make_deb: MakeDeb, dest: Path) -> None:
     tree = {"./usr/include/hip/a.h": b"same"}
     report = import_debs([make_deb("libamdhip64-dev", tree), make_deb("hipcc", tree)], dest, DEBIAN)
 
     assert [(item.name, item.files) for item in report.artifacts] == [("core-hip_dev_generic", 1)]
 
 
-def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: MakeDeb, dest: Path) -> None:
+def test_different_files_for_the_same_path_are_refused_with_both_packages(make_deb: MakeDeb, dest: Path) -> None:
     one = make_deb("hipcc", {"./usr/include/hip/a.h": b"one"})
     other = make_deb("libamdhip64-dev", {"./usr/include/hip/a.h": b"other"})
 
@@ -165,7 +165,7 @@ def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: 
     assert list(dest.parent.iterdir()) == [dest.parent / "debs"], "nothing may be left behind"
 
 
-def test_a_folder_in_the_place_of_packages_is_refused_with_what_to_name(
+def test_a_folder_instead_of_a_package_is_refused_with_a_suggestion(
     make_deb: MakeDeb, dest: Path, tmp_path: Path
 ) -> None:
     packages = make_deb("hipcc", {"./usr/bin/hipcc": b"x"}).parent
@@ -179,7 +179,7 @@ def test_a_folder_in_the_place_of_packages_is_refused_with_what_to_name(
     ]
 
 
-def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     one = make_deb("hipcc", {"./usr/bin/a": b"file"})
     other = make_deb("rocminfo", {"./usr/bin/a/b": b"below"})
 
@@ -192,7 +192,7 @@ def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> No
     )
 
 
-def test_link_where_others_have_a_folder_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_link_at_the_path_of_a_folder_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     one = make_deb("hipcc", {"./usr/include/hip/a.h": b"a", "./usr/include/other/b.h": b"b"})
     other = make_deb("libamdhip64-dev", {"./usr/include/hip": "other"})
 
@@ -204,7 +204,7 @@ def test_link_where_others_have_a_folder_is_refused(make_deb: MakeDeb, dest: Pat
     )
 
 
-def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: MakeDeb, dest: Path) -> None:
+def test_files_and_links_that_match_no_rule_are_refused_together(make_deb: MakeDeb, dest: Path) -> None:
     path = make_deb("hipcc", {"./etc/a": b"a", "./usr/bin/b": b"b", "./usr/bin/c": "../../../etc/passwd"})
 
     with pytest.raises(ProblemsError) as error:
@@ -219,7 +219,7 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
     )
 
 
-def test_files_that_no_rule_takes_are_kept_and_listed(make_deb: MakeDeb, dest: Path) -> None:
+def test_files_that_match_no_rule_are_kept_and_listed(make_deb: MakeDeb, dest: Path) -> None:
     report = import_debs([make_deb("hipcc", {"./etc/a": b"a", "./usr/bin/b": b"b"})], dest, DEBIAN)
 
     assert report.unmatched == ("etc/a",)
@@ -235,7 +235,7 @@ def test_files_that_no_rule_takes_are_kept_and_listed(make_deb: MakeDeb, dest: P
     ],
     ids=["maintainer", "source", "dependency"],
 )
-def test_packages_that_the_table_does_not_name_are_placed_by_what_they_hold(
+def test_packages_missing_from_the_table_are_placed_by_their_content(
     make_deb: MakeDeb, dest: Path, fields: str
 ) -> None:
     known = make_deb("libamdhip64-6", {f"{MULTIARCH}/libamdhip64.so.6": b"x"}, fields="Source: rocm-hipamd\n")
@@ -292,7 +292,7 @@ def closure(make_deb: MakeDeb, tmp_path: Path) -> list[Path]:
     ]
 
 
-def test_libraries_are_found_in_packages_that_the_table_does_not_name(closure: list[Path], dest: Path) -> None:
+def test_libraries_are_found_in_packages_missing_from_the_table(closure: list[Path], dest: Path) -> None:
     report = import_debs(closure, dest, DEBIAN, bundle_system=True)
 
     folder = dest / "sysdeps_lib_generic/sysdeps/stage/lib/rocm_sysdeps/lib"
@@ -302,7 +302,7 @@ def test_libraries_are_found_in_packages_that_the_table_does_not_name(closure: l
     assert report.packages == (MachineNeed("perl | perl-base", ("libamdhip64-6",)),)
 
 
-def test_such_packages_are_left_out_unless_asked_for(closure: list[Path], dest: Path) -> None:
+def test_packages_missing_from_the_table_are_left_out_by_default(closure: list[Path], dest: Path) -> None:
     report = import_debs(closure, dest, DEBIAN)
 
     assert (report.left_out, report.unneeded) == (("libsqlite3-0",), ("bash", "libblob2"))
@@ -310,13 +310,13 @@ def test_such_packages_are_left_out_unless_asked_for(closure: list[Path], dest: 
     assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
 
 
-def test_packages_that_are_not_at_hand_are_listed(closure: list[Path], dest: Path) -> None:
+def test_required_packages_that_were_not_given_are_listed(closure: list[Path], dest: Path) -> None:
     report = import_debs(closure[:1], dest, DEBIAN, bundle_system=True)
 
     assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
 
 
-def test_cmake_packages_that_can_not_be_loaded_are_listed(make_deb: MakeDeb, dest: Path) -> None:
+def test_cmake_packages_with_missing_files_are_listed(make_deb: MakeDeb, dest: Path) -> None:
     text = "".join(
         f'list(APPEND _cmake_import_check_files_for_roc::x "${{_IMPORT_PREFIX}}/lib/x86_64-linux-gnu/{name}" )\n'
         for name in ("libhipsolver.so.1.0", "libhipsolver_fortran.so.1.0")
@@ -331,7 +331,7 @@ def test_cmake_packages_that_can_not_be_loaded_are_listed(make_deb: MakeDeb, des
     assert import_debs([devel, absent], dest.with_name("complete"), DEBIAN).incomplete == ()
 
 
-def test_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     debs = [make_deb(name, {}) for name in ("hipcc", "rocminfo")]
     everywhere = make_deb("rocm-cmake", {}, architecture="all")
     foreign = make_deb("libelf1", {}, architecture="arm64")
@@ -348,7 +348,7 @@ def elf_for(machine: int, *, bits: int = 64) -> bytes:
     return b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9) + b"\1\0" + machine.to_bytes(2, "little") + bytes(44)
 
 
-def test_package_whose_files_are_for_another_machine_than_it_says_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_package_with_code_for_another_machine_than_declared_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     names = [f"./usr/share/x/{name}.o" for name in "abcd"]
     right = make_deb("rocminfo", {"./usr/share/x/e.o": elf_for(62)})
     wrong = make_deb("hipcc", {**dict.fromkeys(names, elf_for(183)), "./usr/share/x/f.o": elf_for(62)})
@@ -375,14 +375,14 @@ def test_package_whose_files_are_for_another_machine_than_it_says_is_refused(mak
         pytest.param("amd64", b"", id="nothing"),
     ],
 )
-def test_files_for_no_other_processor_are_imported(
+def test_files_without_code_for_another_processor_are_imported(
     make_deb: MakeDeb, dest: Path, architecture: str, content: bytes
 ) -> None:
     import_debs([make_deb("hipcc", {"./usr/share/x/a.o": content}, architecture=architecture)], dest, DEBIAN)
     assert [path.read_bytes() for path in dest.rglob("a.o")] == [content]
 
 
-def test_packages_of_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_packages_from_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> None:
     source = "Source: rocm-hipamd\n"
     old = make_deb("libamdhip64-6", {}, version="6.4.3-5+b1", fields=source)
     same = make_deb("libhiprtc6", {}, version="6.4.3-5", fields=source)
@@ -397,7 +397,7 @@ def test_packages_of_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> 
     )
 
 
-def test_package_that_needs_another_version_of_one_that_is_there_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_package_that_needs_another_version_of_a_given_package_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     runtime = make_deb("libamdhip64-6", {}, version="6.4.3-5")
     devel = make_deb("hipcc", {}, version="7.0.2-3", fields="Depends: libamdhip64-6 (>= 7.0) | libamdhip64-7\n")
 
@@ -410,7 +410,7 @@ def test_package_that_needs_another_version_of_one_that_is_there_is_refused(make
     )
 
 
-def test_package_that_needs_the_library_of_another_release_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_package_that_needs_a_library_from_another_release_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     old = make_deb("libamdhip64-5", {}, fields="Source: rocm-hipamd\n")
     new = make_deb("librocblas4", {}, version="6.4.4-4", fields="Depends: libc6, libamdhip64-6 (>= 6.4.1)\n")
 
@@ -423,7 +423,7 @@ def test_package_that_needs_the_library_of_another_release_is_refused(make_deb: 
     assert not dest.exists()
 
 
-def test_two_releases_of_llvm_go_together_when_each_has_what_it_needs(make_deb: MakeDeb, dest: Path) -> None:
+def test_two_llvm_releases_are_accepted_if_their_dependencies_are_met(make_deb: MakeDeb, dest: Path) -> None:
     tree = {"./usr/lib/llvm-21/bin/clang": b"program"}
     clang = make_deb("clang-21", tree, fields="Depends: libllvm21\n")
     libraries = [make_deb(f"libllvm{version}", {}) for version in (19, 21)]
@@ -431,7 +431,7 @@ def test_two_releases_of_llvm_go_together_when_each_has_what_it_needs(make_deb: 
     assert import_debs([clang, *libraries], dest, DEBIAN).packages == ()
 
 
-def test_a_file_that_is_given_twice_counts_once(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_package_given_twice_is_imported_once(make_deb: MakeDeb, dest: Path) -> None:
     path = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
 
     assert [(one.name, one.files) for one in import_debs([path, path], dest, DEBIAN).artifacts] == [
@@ -455,7 +455,7 @@ def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_p
     )
 
 
-def test_a_package_for_two_machines_is_refused_with_both(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_package_for_two_machines_is_refused_with_both_files(make_deb: MakeDeb, dest: Path) -> None:
     one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="1-1", architecture="arm64")
     with pytest.raises(InputError) as error:
         import_debs([one, two], dest, DEBIAN)
@@ -463,7 +463,7 @@ def test_a_package_for_two_machines_is_refused_with_both(make_deb: MakeDeb, dest
     assert text_of(error) == f"{two}: is hipcc in version 1-1 for arm64, but {found}. Specify only one of them."
 
 
-def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_packages_without_any_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:
     deb = make_deb("hipcc", {})
     with pytest.raises(ProblemsError) as error:
         import_debs([deb], dest, DEBIAN)
@@ -472,7 +472,7 @@ def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, 
     assert not dest.exists()
 
 
-def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_nonempty_output_folder_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     dest.mkdir()
     (dest / "something").touch()
 
@@ -486,21 +486,21 @@ def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     assert [path.name for path in dest.iterdir()] == ["something"]
 
 
-def test_a_package_that_is_named_as_the_folder_is_not_to_be_removed(make_deb: MakeDeb) -> None:
+def test_an_input_package_as_output_folder_is_refused_without_advice_to_remove_it(make_deb: MakeDeb) -> None:
     deb = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
     with pytest.raises(InputError) as error:
         import_debs([deb], deb, DEBIAN)
     assert text_of(error) == f"{deb}: is an input file; expected a new or empty folder. Choose another folder."
 
 
-def test_empty_folder_is_used(make_deb: MakeDeb, dest: Path) -> None:
+def test_an_empty_output_folder_is_accepted(make_deb: MakeDeb, dest: Path) -> None:
     dest.mkdir()
     import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
 
     assert (dest / "core-hip_run_generic/core-hip/stage/bin/hipcc").read_bytes() == b"x"
 
 
-def test_folder_that_cannot_be_made_is_failed_work(make_deb: MakeDeb, tmp_path: Path) -> None:
+def test_an_output_folder_that_cannot_be_created_is_a_work_error(make_deb: MakeDeb, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     dest = tmp_path / "file/folder/artifacts"
 
@@ -513,7 +513,7 @@ def test_folder_that_cannot_be_made_is_failed_work(make_deb: MakeDeb, tmp_path: 
     )
 
 
-def test_package_that_breaks_off_leaves_nothing_behind(make_deb: MakeDeb, dest: Path) -> None:
+def test_a_truncated_package_leaves_no_output_behind(make_deb: MakeDeb, dest: Path) -> None:
     data = lzma.compress(deb_tar({"./usr/bin/a": bytes(range(256)) * 4000}))
     path = make_deb("hipcc", {}, members={"data.tar": None, "data.tar.xz": data[:-200]})
 
@@ -523,7 +523,7 @@ def test_package_that_breaks_off_leaves_nothing_behind(make_deb: MakeDeb, dest: 
     assert list(dest.parent.iterdir()) == [dest.parent / "debs"]
 
 
-def test_system_libraries_are_left_out_unless_asked_for(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+def test_system_libraries_are_left_out_by_default(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
     debs = [
         make_deb("rocminfo", {"./usr/bin/rocminfo": b"x"}),
         make_deb("libelf1", {f"{MULTIARCH}/libelf-0.188.so": b"y", f"{MULTIARCH}/libelf.so.1": "libelf-0.188.so"}),
@@ -539,7 +539,7 @@ def test_system_libraries_are_left_out_unless_asked_for(make_deb: MakeDeb, dest:
     assert sorted(path.name for path in folder.iterdir()) == ["libelf-0.188.so", "libelf.so.1"]
 
 
-def test_libraries_that_no_package_brings_are_required_from_the_system() -> None:
+def test_libraries_missing_from_the_packages_are_required_from_the_system() -> None:
     needed = {"lib/liba.so.1": ("libc.so.6", "libelf.so.1", "libb.so.2"), "bin/a": ("libelf.so.1", "liba.so.1")}
 
     assert system_requirements(needed, ["liba.so.1", "libb.so.2"], ["libc.so.6"]) == (
@@ -547,7 +547,7 @@ def test_libraries_that_no_package_brings_are_required_from_the_system() -> None
     )
 
 
-def test_needs_of_a_real_program_and_of_a_script_are_reported(make_deb: MakeDeb, dest: Path) -> None:
+def test_the_needs_of_a_real_program_and_a_script_are_reported(make_deb: MakeDeb, dest: Path) -> None:
     program = Path("/bin/cat").resolve().read_bytes()
     tree = {
         "./usr/bin/cat": program,
@@ -594,7 +594,7 @@ message(STATUS "library ${_IMPORT_PREFIX}/lib/x86_64-linux-gnu/librocsparse.so.0
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake, which reads the package files, is not installed")
-def test_cmake_package_files_work_from_their_new_place(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+def test_cmake_package_files_work_from_their_new_location(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
     folder = f"{MULTIARCH}/cmake/rocsparse"
     files = {"rocsparse-config.cmake": CONFIG, "rocsparse-targets.cmake": TARGETS}
     import_debs(

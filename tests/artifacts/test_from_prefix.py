@@ -51,17 +51,17 @@ def version_of(root: Path) -> str:
         ("share/therock/therock_manifest.json", '{"rocm_version": "6.4.1"}'),
     ],
 )
-def test_a_file_states_the_release(tmp_path: Path, name: str, text: str) -> None:
+def test_the_release_is_read_from_a_version_file(tmp_path: Path, name: str, text: str) -> None:
     assert version_of(make_prefix(tmp_path / "rocm", **{name: text})) == "6.4.1"
 
 
-def test_header_that_only_includes_another_states_nothing(tmp_path: Path) -> None:
+def test_a_header_that_only_includes_another_states_no_version(tmp_path: Path) -> None:
     root = make_prefix(tmp_path, **{"include/rocm_version.h": "#include <rocm-core/rocm_version.h>\n"})
     assert stated_signs(root, ["include/rocm_version.h"]) == []
 
 
 @pytest.mark.parametrize(("data", "found"), [(b"unknown\n", "'unknown'"), (b"\xff\xfe6.4", "'\ufffd\ufffd6.4'")])
-def test_file_that_states_no_version_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+def test_a_version_file_without_a_version_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / ".info/version"
     path.parent.mkdir()
     path.write_bytes(data)
@@ -73,11 +73,11 @@ def test_file_that_states_no_version_is_refused(tmp_path: Path, data: bytes, fou
     )
 
 
-def test_without_such_a_file_the_names_of_the_libraries_tell_the_release(tmp_path: Path) -> None:
+def test_without_a_version_file_the_library_names_give_the_release(tmp_path: Path) -> None:
     assert version_of(make_prefix(tmp_path / "rocm")) == "6.4.1"
 
 
-def test_libraries_that_differ_in_the_last_number_leave_the_release_unknown(tmp_path: Path) -> None:
+def test_libraries_with_different_patch_numbers_leave_the_release_unknown(tmp_path: Path) -> None:
     assert version_of(make_prefix(tmp_path / "rocm", **{"lib/librccl.so.1.0.60400": ""})) == ""
 
 
@@ -95,7 +95,7 @@ def test_libraries_that_differ_in_the_last_number_leave_the_release_unknown(tmp_
         ("lib/rocm_sysdeps/lib/librt.so.0.10101", []),
     ],
 )
-def test_number_at_the_end_of_a_library_is_a_release_only_if_it_can_be_one(path: str, signs: list[Sign]) -> None:
+def test_a_library_suffix_is_a_release_only_if_the_number_is_plausible(path: str, signs: list[Sign]) -> None:
     assert library_signs([path]) == signs
 
 
@@ -121,7 +121,7 @@ def test_number_at_the_end_of_a_library_is_a_release_only_if_it_can_be_one(path:
     ],
     ids=["stated and named", "libraries", "one library twice", "two files that state it"],
 )
-def test_prefix_that_mixes_two_releases_is_refused(tmp_path: Path, files: dict[str, str], found: str) -> None:
+def test_a_prefix_with_files_from_two_releases_is_refused(tmp_path: Path, files: dict[str, str], found: str) -> None:
     root = make_prefix(tmp_path / "rocm", **files)
     with pytest.raises(InputError) as error:
         import_prefixes([root], tmp_path / "artifacts", ROCM)
@@ -132,12 +132,12 @@ def test_prefix_that_mixes_two_releases_is_refused(tmp_path: Path, files: dict[s
     assert not (tmp_path / "artifacts").exists()
 
 
-def test_two_sonames_of_one_library_in_one_release_are_no_mixture(tmp_path: Path) -> None:
+def test_two_sonames_of_one_library_in_one_release_are_accepted(tmp_path: Path) -> None:
     twice = {"lib/librocprofiler64.so.1.0.60401": "", "lib/librocprofiler64.so.2.0.60401": ""}
     assert version_of(make_prefix(tmp_path / "rocm", **twice)) == "6.4.1"
 
 
-def test_the_look_through_a_prefix_is_told_before_anything_is_copied(tmp_path: Path) -> None:
+def test_progress_shows_the_scan_of_a_prefix_before_any_copy(tmp_path: Path) -> None:
     begun: list[str] = []
 
     class Steps(Silent):
@@ -149,7 +149,7 @@ def test_the_look_through_a_prefix_is_told_before_anything_is_copied(tmp_path: P
     assert begun[:3] == [f"scanning {root}", f"looking for archives in {root}", f"copying {root}"]
 
 
-def test_pipe_as_version_file_is_refused_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_as_version_file_is_refused_without_blocking(tmp_path: Path) -> None:
     root = make_prefix(tmp_path / "rocm")
     (root / ".info").mkdir()
     os.mkfifo(root / ".info/version")
@@ -160,7 +160,7 @@ def test_pipe_as_version_file_is_refused_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["lib/python3/x.py", "bin/ls", "share/man/man1/ls.1", "lib/llvm/bin/clang", "bin/clinfo"]
 )
-def test_folder_of_other_software_is_refused_before_it_is_copied(tmp_path: Path, name: str) -> None:
+def test_a_folder_of_other_software_is_refused_before_any_copy(tmp_path: Path, name: str) -> None:
     root = tmp_path / "usr"
     (root / name).parent.mkdir(parents=True)
     (root / name).write_text("")
@@ -171,7 +171,7 @@ def test_folder_of_other_software_is_refused_before_it_is_copied(tmp_path: Path,
     )
 
 
-def test_folder_around_a_prefix_is_refused_with_the_prefixes_in_it(tmp_path: Path) -> None:
+def test_the_parent_folder_of_prefixes_is_refused_with_the_prefixes_inside(tmp_path: Path) -> None:
     for name in ("rocm-6.4.1", "rocm-7.0.0"):
         make_prefix(tmp_path / "opt" / name)
     with pytest.raises(InputError) as error:
@@ -196,7 +196,7 @@ PLACES = [".info/version", "include/rocm-core/rocm_version.h", "share/therock/th
 
 @given(st.dictionaries(st.sampled_from(PLACES), STATED, min_size=1))
 @settings(max_examples=examples(100))
-def test_whatever_states_a_version_gives_one_or_an_error_that_names_the_prefix(stated: dict[str, bytes]) -> None:
+def test_any_version_file_gives_a_version_or_an_error_that_names_the_prefix(stated: dict[str, bytes]) -> None:
     with TemporaryDirectory() as folder:
         root, dest = Path(folder, "rocm"), Path(folder, "artifacts")
         for name, data in {"lib/libamdhip64.so.7": b"library", **stated}.items():
@@ -211,7 +211,7 @@ def test_whatever_states_a_version_gives_one_or_an_error_that_names_the_prefix(s
         st.sampled_from(["lib/", "lib64/", "lib", "amdhip64", ".so", ".", "6", "60400", "71400", "/", "é"]), max_size=9
     )
 )
-def test_any_name_of_a_library_says_a_release_or_nothing(parts: list[str]) -> None:
+def test_any_library_name_gives_a_release_or_nothing(parts: list[str]) -> None:
     for sign in library_signs(["".join(parts)]):
         assert re.fullmatch(r"1?[0-9]\.1?[0-9]\.1?[0-9]", sign.release)
 
@@ -223,13 +223,13 @@ def test_any_name_of_a_library_says_a_release_or_nothing(parts: list[str]) -> No
         ("therock_manifest.json", '{"rocm_version": "of today"}'),
     ],
 )
-def test_what_is_no_version_is_refused_in_each_file(tmp_path: Path, name: str, text: str) -> None:
+def test_an_invalid_version_is_refused_in_each_file(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=re.escape(name)):
         stated_signs(tmp_path, [name])
 
 
-def test_a_number_on_the_line_after_a_definition_is_none_of_it(tmp_path: Path) -> None:
+def test_a_number_on_the_line_after_a_definition_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "rocm_version.h").write_text(HEADER.replace("   4", "\n4"))
     assert stated_signs(tmp_path, ["rocm_version.h"]) == []
 
@@ -263,7 +263,7 @@ def text_of(error: pytest.ExceptionInfo[RocwheelError]) -> str:
     return str(error.value)
 
 
-def test_prefix_becomes_artifacts_under_therocks_names(prefix: Path, dest: Path) -> None:
+def test_a_prefix_becomes_artifacts_with_the_names_of_therock(prefix: Path, dest: Path) -> None:
     report = import_prefixes([prefix], dest, ROCM)
 
     with open_catalog(dest) as catalog:
@@ -290,7 +290,7 @@ def test_prefix_becomes_artifacts_under_therocks_names(prefix: Path, dest: Path)
     assert oct(copy.stat().st_mode & 0o777) == "0o755", "a copy can be replaced and removed"
 
 
-def test_strict_refuses_what_no_rule_takes(prefix: Path, dest: Path) -> None:
+def test_strict_mode_refuses_files_that_match_no_rule(prefix: Path, dest: Path) -> None:
     with pytest.raises(ProblemsError) as error:
         import_prefixes([prefix], dest, ROCM, strict=True)
 
@@ -301,7 +301,7 @@ def test_strict_refuses_what_no_rule_takes(prefix: Path, dest: Path) -> None:
     assert not dest.exists()
 
 
-def test_manifest_of_a_prefix_is_kept(prefix: Path, dest: Path) -> None:
+def test_the_manifest_of_a_prefix_is_kept(prefix: Path, dest: Path) -> None:
     manifest = {"rocm_version": "6.2.0", "flags": {"KPACK_SPLIT_ARTIFACTS": True}}
     (prefix / "share/therock").mkdir()
     (prefix / "share/therock/therock_manifest.json").write_text(json.dumps(manifest))
@@ -315,7 +315,7 @@ def test_manifest_of_a_prefix_is_kept(prefix: Path, dest: Path) -> None:
         assert catalog.manifest.kpack_split
 
 
-def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
+def test_a_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
     (prefix / "bin/clinfo").symlink_to("../../usr/bin/clinfo")
 
     with pytest.raises(ProblemsError) as error:
@@ -327,13 +327,13 @@ def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
     )
 
 
-def test_absolute_symlink_to_elsewhere_is_dropped_and_reported(prefix: Path, dest: Path) -> None:
+def test_an_absolute_symlink_out_of_the_prefix_is_dropped_and_reported(prefix: Path, dest: Path) -> None:
     (prefix / "bin/clinfo").symlink_to("/usr/bin/clinfo")
 
     assert import_prefixes([prefix], dest, ROCM).dangling == ("bin/clinfo",)
 
 
-def test_absolute_symlink_to_elsewhere_is_not_taken_for_the_prefixs_own(prefix: Path, dest: Path) -> None:
+def test_an_absolute_symlink_out_of_the_prefix_is_not_resolved_inside_it(prefix: Path, dest: Path) -> None:
     (prefix / "etc").mkdir()
     (prefix / "etc/passwd").write_text("of the prefix")
     (prefix / "share/users").symlink_to("/etc/passwd")
@@ -344,7 +344,7 @@ def test_absolute_symlink_to_elsewhere_is_not_taken_for_the_prefixs_own(prefix: 
 
 @pytest.mark.parametrize("given", ["rocm-6.2.0", "rocm"], ids=["real name", "other name"])
 @pytest.mark.parametrize("written", ["rocm-6.2.0", "rocm"], ids=["links to real name", "links to other name"])
-def test_absolute_symlink_into_the_prefix_by_any_of_its_names_is_its_own(
+def test_an_absolute_symlink_into_the_prefix_works_with_any_prefix_name(
     prefix: Path, tmp_path: Path, dest: Path, given: str, written: str
 ) -> None:
     prefix.rename(tmp_path / "rocm-6.2.0")
@@ -358,9 +358,7 @@ def test_absolute_symlink_into_the_prefix_by_any_of_its_names_is_its_own(
     assert links == {"lib/libamdhip64.so": "libamdhip64.so.6"}
 
 
-def test_relative_symlink_through_folders_named_like_the_way_to_the_prefix_is_followed(
-    prefix: Path, dest: Path
-) -> None:
+def test_a_relative_symlink_that_repeats_the_prefix_path_is_followed(prefix: Path, dest: Path) -> None:
     inner = prefix / "share/inner" / prefix.relative_to("/")
     inner.mkdir(parents=True)
     (inner / "note").write_text("right")
@@ -371,7 +369,7 @@ def test_relative_symlink_through_folders_named_like_the_way_to_the_prefix_is_fo
     assert link.read_text() == "right"
 
 
-def test_pipe_is_refused(prefix: Path, dest: Path) -> None:
+def test_a_pipe_is_refused(prefix: Path, dest: Path) -> None:
     os.mkfifo(prefix / "bin/pipe")
 
     with pytest.raises(InputError) as error:
@@ -392,7 +390,7 @@ def test_pipes_are_refused_together(prefix: Path, dest: Path) -> None:
     assert not dest.exists()
 
 
-def test_absent_prefixes_are_refused_together(prefix: Path, tmp_path: Path, dest: Path) -> None:
+def test_missing_prefixes_are_refused_together(prefix: Path, tmp_path: Path, dest: Path) -> None:
     with pytest.raises(ProblemsError) as error:
         import_prefixes([tmp_path / "one", prefix, tmp_path / "two"], dest, ROCM)
 
@@ -400,7 +398,7 @@ def test_absent_prefixes_are_refused_together(prefix: Path, tmp_path: Path, dest
     assert text_of(error) == f"the prefixes: 2 problems\n  {tmp_path}/one: {found}\n  {tmp_path}/two: {found}"
 
 
-def test_links_that_lead_in_a_circle_are_refused_together(prefix: Path, dest: Path) -> None:
+def test_symlink_loops_are_refused_together(prefix: Path, dest: Path) -> None:
     (prefix / "lib/one").symlink_to("two")
     (prefix / "lib/two").symlink_to("one")
     (prefix / "lib/three").symlink_to(prefix / "lib/three/further")
@@ -413,14 +411,14 @@ def test_links_that_lead_in_a_circle_are_refused_together(prefix: Path, dest: Pa
 
 
 @pytest.mark.parametrize("given", ["prefix", "dest"])
-def test_a_link_that_leads_to_itself_is_refused_in_place_of_a_folder(given: str, prefix: Path, dest: Path) -> None:
+def test_a_symlink_to_itself_is_refused_as_a_folder(given: str, prefix: Path, dest: Path) -> None:
     (circle := dest.parent / "circle").symlink_to("circle")
     folders = {"prefix": ([circle], dest), "dest": ([prefix], circle)}[given]
     with pytest.raises(InputError, match=f"^{circle}: (is not a folder|already exists); expected "):
         import_prefixes(*folders, ROCM)
 
 
-def test_names_that_no_build_could_take_are_refused_together(prefix: Path, dest: Path) -> None:
+def test_names_that_are_not_utf8_are_refused_together(prefix: Path, dest: Path) -> None:
     for name in (b"lib/one\xff", b"lib/two\xff"):
         (prefix / os.fsdecode(name)).touch()
 
@@ -435,14 +433,14 @@ def test_names_that_no_build_could_take_are_refused_together(prefix: Path, dest:
     assert not dest.exists()
 
 
-def test_absent_prefix_is_refused(tmp_path: Path, dest: Path) -> None:
+def test_a_missing_prefix_is_refused(tmp_path: Path, dest: Path) -> None:
     with pytest.raises(InputError) as error:
         import_prefixes([tmp_path / "absent"], dest, ROCM)
 
     assert text_of(error) == f"{tmp_path}/absent: is not a folder; expected an install prefix such as /opt/rocm"
 
 
-def test_artifacts_inside_the_prefix_are_refused(prefix: Path) -> None:
+def test_an_output_folder_inside_the_prefix_is_refused(prefix: Path) -> None:
     with pytest.raises(InputError) as error:
         import_prefixes([prefix], prefix / "artifacts", ROCM)
 
@@ -450,7 +448,7 @@ def test_artifacts_inside_the_prefix_are_refused(prefix: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bin", "bin/rocminfo"])
-def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) -> None:
+def test_unreadable_files_and_folders_are_refused(prefix: Path, dest: Path, name: str) -> None:
     (prefix / name).chmod(0)
     if os.access(prefix / name, os.R_OK):
         pytest.skip("this user may read everything")
@@ -463,7 +461,7 @@ def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) ->
     (prefix / name).chmod(0o755)
 
 
-def test_a_folder_without_rocm_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_folder_without_rocm_is_reported_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/a.txt").write_text("x")
     with pytest.raises(InputError) as error:
@@ -474,14 +472,14 @@ def test_a_folder_without_rocm_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["core", "core-10", "core-10.0", "../rocm-10.0.0"])
-def test_a_release_beside_others_is_imported_by_each_of_its_names(name: str, tmp_path: Path, dest: Path) -> None:
+def test_a_release_next_to_others_can_be_imported_by_each_of_its_names(name: str, tmp_path: Path, dest: Path) -> None:
     rocm = make_rocm_folder(tmp_path, "7.14.0", "10.0.0")
     report = import_prefixes([rocm / name], dest, ROCM)
     assert (report.version, report.dangling) == ("10.0.0", ())
     assert report.unmatched == (".build-id/f1/4cd6020332e3027332fc4e1e049dd6ac8f959b.debug",)
 
 
-def test_the_folder_around_releases_is_refused_with_their_names(tmp_path: Path, dest: Path) -> None:
+def test_the_parent_folder_of_releases_is_refused_with_their_names(tmp_path: Path, dest: Path) -> None:
     rocm = make_rocm_folder(tmp_path, "7.14.0", "10.0.0")
     with pytest.raises(InputError) as error:
         import_prefixes([rocm], dest, ROCM)
@@ -492,7 +490,7 @@ def test_the_folder_around_releases_is_refused_with_their_names(tmp_path: Path, 
     assert not dest.exists()
 
 
-def test_two_releases_are_not_united(tmp_path: Path, dest: Path) -> None:
+def test_prefixes_of_two_releases_are_not_merged(tmp_path: Path, dest: Path) -> None:
     folders = [make_core_prefix(tmp_path, release) for release in ("7.14.0", "10.0.0")]
     with pytest.raises(InputError) as error:
         import_prefixes(folders, dest, ROCM)
@@ -502,7 +500,7 @@ def test_two_releases_are_not_united(tmp_path: Path, dest: Path) -> None:
     assert not dest.exists()
 
 
-def test_prefixes_with_one_file_of_different_content_are_not_united(prefix: Path, tmp_path: Path, dest: Path) -> None:
+def test_prefixes_with_different_files_at_one_path_are_not_merged(prefix: Path, tmp_path: Path, dest: Path) -> None:
     other = tmp_path / "extras"
     (other / "bin").mkdir(parents=True)
     (other / "bin/rocminfo").write_bytes(b"another")
@@ -515,7 +513,7 @@ def test_prefixes_with_one_file_of_different_content_are_not_united(prefix: Path
     assert not dest.exists()
 
 
-def test_prefixes_with_one_link_to_different_files_are_not_united(prefix: Path, tmp_path: Path, dest: Path) -> None:
+def test_prefixes_with_different_links_at_one_path_are_not_merged(prefix: Path, tmp_path: Path, dest: Path) -> None:
     other = tmp_path / "extras"
     (other / "lib").mkdir(parents=True)
     (other / "lib/libamdhip64.so.6.9").write_bytes(b"library")
@@ -527,7 +525,7 @@ def test_prefixes_with_one_link_to_different_files_are_not_united(prefix: Path, 
     assert not dest.exists()
 
 
-def test_a_link_through_another_name_of_a_folder_of_the_prefix_is_its_own(tmp_path: Path, dest: Path) -> None:
+def test_a_link_through_another_prefix_folder_name_stays_inside_the_prefix(tmp_path: Path, dest: Path) -> None:
     rocm = make_rocm_folder(tmp_path, "7.14.0")
     (rocm / "core-7.14/share/hip/library").symlink_to(rocm / "lib/libamdhip64.so.7")
     assert import_prefixes([rocm / "core"], dest, ROCM).dangling == ()
@@ -539,7 +537,7 @@ def test_a_link_through_another_name_of_a_folder_of_the_prefix_is_its_own(tmp_pa
     )
 
 
-def test_device_code_in_archives_goes_to_the_artifact_that_it_is_called_after(tmp_path: Path, dest: Path) -> None:
+def test_device_code_archives_go_to_the_artifacts_they_are_named_after(tmp_path: Path, dest: Path) -> None:
     root = make_core_prefix(tmp_path, "7.14.0")
     (root / ".kpack/notes.kpack").write_bytes(b"?")
     (root / "share/therock/therock_manifest.json").unlink()
@@ -560,7 +558,7 @@ def test_device_code_in_archives_goes_to_the_artifact_that_it_is_called_after(tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", [".kpack", "lib/rocm-kpack"])
-def test_archives_go_to_the_artifact_of_the_library_whose_marker_leads_to_them(
+def test_archives_go_to_the_artifact_of_the_library_that_refers_to_them(
     tmp_path: Path, dest: Path, folder: str
 ) -> None:
     root = make_core_prefix(tmp_path, "7.14.0")
@@ -590,7 +588,7 @@ def test_archives_go_to_the_artifact_of_the_library_whose_marker_leads_to_them(
         ("lib/librocblas.so.5", "lib/rocblas/library/Kernels_gfx1100.hsaco", "blas_lib_generic"),
     ],
 )
-def test_kernels_for_one_gpu_go_to_its_artifact_in_prefixes_of_windows_alone(
+def test_kernels_for_one_gpu_get_their_own_artifact_only_in_windows_prefixes(
     tmp_path: Path, library: str, kernel: str, artifact: str
 ) -> None:
     prefix = tmp_path / "prefix"

@@ -30,7 +30,7 @@ def words(*starts: int) -> RelocatedWord:
 
 
 @given(st.binary(min_size=16, max_size=200), st.sets(st.integers(0, 40), max_size=5), st.integers(0, 49))
-def test_only_words_that_may_differ_do(data: bytes, accepted: set[int], other: int) -> None:
+def test_only_accepted_words_may_differ(data: bytes, accepted: set[int], other: int) -> None:
     moved = bytearray(data)
     for word in (word for word in accepted if word * 4 + 4 <= len(data)):
         moved[word * 4] ^= 1
@@ -42,7 +42,7 @@ def test_only_words_that_may_differ_do(data: bytes, accepted: set[int], other: i
         assert not is_same_but_moved(memoryview(data), memoryview(moved), behind)
 
 
-def test_a_word_across_two_pieces_is_found() -> None:
+def test_a_word_that_spans_two_pieces_is_found() -> None:
     piece = 4 << 20
     data = bytearray(piece + 100)
     moved = bytearray(data)
@@ -52,13 +52,13 @@ def test_a_word_across_two_pieces_is_found() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 3, 7])
-def test_a_byte_that_differs_otherwise_is_a_change(at: int) -> None:
+def test_a_difference_outside_the_accepted_words_is_a_change(at: int) -> None:
     data = bytearray(8)
     data[at] = 1
     assert not is_same_but_moved(memoryview(bytes(8)), memoryview(data), words())
 
 
-def test_sections_of_two_sizes_differ() -> None:
+def test_sections_with_different_sizes_differ() -> None:
     assert not is_same_but_moved(memoryview(bytes(8)), memoryview(bytes(9)), words(0, 4, 8))
 
 
@@ -147,7 +147,7 @@ def link(tmp_path: Path) -> Link:
         ({"is_split": True}, HostDifference.HOST),
     ],
 )
-def test_fat_libraries_differ_in_build_id_device_code_or_host_part(
+def test_differences_in_build_id_device_code_and_host_code_are_distinguished(
     link: Link, change: dict[str, int], expected: HostDifference
 ) -> None:
     assert compare_host_parts(link(), link(**change), name="lib.so") is expected
@@ -169,7 +169,7 @@ def test_fat_libraries_differ_in_build_id_device_code_or_host_part(
         ({"size": 8192 * 2, "data": (0x10000, 0x10000, 0x800)}, HostDifference.HOST),
     ],
 )
-def test_split_libraries_may_have_had_device_code_of_another_size(
+def test_split_libraries_may_differ_in_the_size_of_their_removed_device_code(
     link: Link, change: dict[str, int], expected: HostDifference
 ) -> None:
     assert compare_host_parts(link(is_split=True), link(is_split=True, **change), name="lib.so") is expected
@@ -180,7 +180,7 @@ def test_other_files_are_compared_byte_by_byte() -> None:
 
 
 @needs_compiler
-def test_no_damage_makes_the_comparison_fail_otherwise(link: Link) -> None:
+def test_a_damaged_library_is_compared_or_refused_without_a_traceback(link: Link) -> None:
     good, other = bytes(link()), link(size=8192 * 50)
 
     @given(st.lists(st.tuples(st.integers(0, len(good) - 1), st.integers(0, 255)), max_size=4), st.integers(0, 1 << 13))

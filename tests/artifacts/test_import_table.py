@@ -33,7 +33,7 @@ EMPTY = "artifact = []\nplace = []\ncomponent = []\nbase_libraries = []\n"
 
 
 @pytest.mark.parametrize("name", ["debian.toml", "prefix.toml"])
-def test_own_tables_are_good(name: str) -> None:
+def test_the_built_in_tables_are_valid(name: str) -> None:
     table = load_import_table(name)
 
     ImportRules(table)
@@ -54,7 +54,7 @@ def test_own_tables_are_good(name: str) -> None:
         (FolderMove("", "sub"), "bin/hipcc", "sub/bin/hipcc"),
     ],
 )
-def test_a_folder_move_moves_what_is_in_its_folder(place: FolderMove, path: str, destination: str | None) -> None:
+def test_a_folder_move_applies_to_paths_in_the_folder(place: FolderMove, path: str, destination: str | None) -> None:
     assert place.move(path) == destination
 
 
@@ -64,7 +64,7 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_smallest_table_is_read(tmp_path: Path) -> None:
+def test_the_smallest_table_can_be_read(tmp_path: Path) -> None:
     assert load_import_table(write(tmp_path, EMPTY)) == ImportTable((), (), (), ())
 
 
@@ -105,7 +105,7 @@ def test_smallest_table_is_read(tmp_path: Path) -> None:
         *("deep TOML", "unknown group", "huge repetition", "deep expression"),
     ],
 )
-def test_bad_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+def test_a_bad_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
     path = write(tmp_path, text)
 
     with pytest.raises(InputError) as error:
@@ -114,7 +114,7 @@ def test_bad_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
     assert str(error.value) == f"{path}: {fault}; expected TOML as described in docs/debian.md"
 
 
-def test_names_and_places_that_cannot_be_are_refused_together(tmp_path: Path) -> None:
+def test_invalid_names_and_paths_are_refused_together(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         "component = []\nbase_libraries = []\n[[artifact]]\nname = 'my_rocm'\n[[place]]\nfrom = 'usr'\nto = '../usr'\n"
@@ -133,7 +133,7 @@ def test_names_and_places_that_cannot_be_are_refused_together(tmp_path: Path) ->
     )
 
 
-def test_absent_table_is_refused(tmp_path: Path) -> None:
+def test_a_missing_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "absent.toml"
 
     with pytest.raises(InputError) as error:
@@ -147,14 +147,14 @@ def edit(**fields: object) -> TextEdit:
     return TextEdit(EditRule(**rule))  # type: ignore[arg-type]
 
 
-def test_edit_is_made_at_every_occurrence_and_counted() -> None:
+def test_an_edit_replaces_and_counts_every_occurrence() -> None:
     it = edit()
 
     assert it.make("a /usr b\n/usr\n", "x.cmake") == "a ${PREFIX} b\n${PREFIX}\n"
     assert (it.changes, it.problem) == (2, None)
 
 
-def test_edit_applies_where_both_its_patterns_match() -> None:
+def test_an_edit_applies_only_if_both_patterns_match() -> None:
     it = edit(sources=("usr/lib/*-linux-gnu/**",))
 
     assert it.applies_to("lib/cmake/a.cmake", "usr/lib/x86_64-linux-gnu/cmake/a.cmake")
@@ -162,14 +162,14 @@ def test_edit_applies_where_both_its_patterns_match() -> None:
     assert not it.applies_to("lib/cmake/a.txt", "usr/lib/x86_64-linux-gnu/cmake/a.txt")
 
 
-def test_edit_that_a_file_does_not_need_is_not_a_problem() -> None:
+def test_an_edit_that_a_file_does_not_need_is_not_a_problem() -> None:
     it = edit(when="PREFIX /")
 
     assert it.make("set(PREFIX here)", "a.cmake of one.deb") == "set(PREFIX here)"
     assert (it.changes, it.problem) == (0, None)
 
 
-def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
+def test_a_required_edit_that_does_not_match_is_reported() -> None:
     it = edit(when="PREFIX /")
     it.make("set(PREFIX /usr)", "a.cmake of one.deb")
     it.make("set(PREFIX /opt)", "b.cmake of two.deb")
@@ -192,12 +192,12 @@ def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
         "CURRENT_LIST_DIR",
     ],
 )
-def test_a_word_that_is_repeated_without_end_takes_no_long_time(word: str) -> None:
+def test_an_endlessly_repeated_word_does_not_take_long(word: str) -> None:
     text = 'get_filename_component(a "${' + word * (600_000 // len(word))
     assert attempt(find_harness("imports.text_edits"), text.encode()) is None
 
 
-def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_too_large_for_text_edits_is_refused(tmp_path: Path) -> None:
     tree = ImportTree(tmp_path, ImportRules(load_import_table("debian.toml")))
     content = SimpleNamespace(read=bytes)
     with pytest.raises(InputError) as caught:
@@ -267,7 +267,7 @@ MULTIARCH = "usr/lib/x86_64-linux-gnu"
         ("bash", "usr/bin/bash", None),
     ],
 )
-def test_debian_file_goes_to_the_artifact_of_its_package(
+def test_a_debian_file_goes_to_the_artifact_of_its_package(
     debian: ImportRules, package: str, path: str, placement: Destination | None
 ) -> None:
     assert debian.place(path, package) == placement
@@ -302,13 +302,13 @@ def test_debian_file_goes_to_the_artifact_of_its_package(
         ("share/something/new", "unsorted", "run"),
     ],
 )
-def test_file_of_a_prefix_goes_to_the_artifact_that_therock_has_it_in(
+def test_a_prefix_file_goes_to_the_same_artifact_as_in_therock(
     prefix: ImportRules, path: str, artifact: str, component: str
 ) -> None:
     assert (prefix.place(path, "") or prefix.place_rest(path)) == Destination(artifact, component, path)
 
 
-def test_skipped_file_has_its_reason(debian: ImportRules) -> None:
+def test_a_skipped_file_has_a_reason(debian: ImportRules) -> None:
     assert (
         debian.skip_reason("usr/bin/clang-15", "clang-15")
         == "additional names of LLVM's files, which are all in the folder lib/llvm"
@@ -363,7 +363,7 @@ STEP = 'get_filename_component({0} "${{{0}}}" PATH)\n'
         (HIPCC, "\x7fELF\x00lib/llvm-21/bin\x00", "\x7fELF\x00lib/llvm/.//bin\x00"),
     ],
 )
-def test_debians_files_are_edited_by_what_they_say(
+def test_debian_files_are_edited_according_to_their_content(
     fresh: ImportRules, place: tuple[str, str], before: str, after: str
 ) -> None:
     source, destination = place
@@ -386,7 +386,7 @@ def test_debians_files_are_edited_by_what_they_say(
         (("usr/bin/rocm_agent_enumerator", "bin/rocm_agent_enumerator"), "for node in os.listdir(topology_dir):"),
     ],
 )
-def test_debians_files_that_need_an_edit_that_does_not_fit_are_told(
+def test_debian_files_whose_required_edit_does_not_match_are_reported(
     fresh: ImportRules, place: tuple[str, str], text: str
 ) -> None:
     source, destination = place
@@ -418,18 +418,18 @@ def test_debians_files_that_need_an_edit_that_does_not_fit_are_told(
         ("usr/share/cmake/rocprim/a.cmake", "librocprim-dev", ("prim", "dev", "lib/cmake/rocprim/a.cmake")),
     ],
 )
-def test_files_of_newer_packages_have_their_places(
+def test_files_from_newer_packages_are_placed(
     debian: ImportRules, path: str, package: str, destination: tuple[str, str, str] | None
 ) -> None:
     assert debian.place(path, package) == (Destination(*destination) if destination else None)
 
 
-def test_rest_goes_to_the_catch_all_and_its_libraries_where_they_are_found(debian: ImportRules) -> None:
+def test_unmatched_libraries_go_to_base_and_other_unmatched_files_to_unsorted(debian: ImportRules) -> None:
     assert debian.place_rest("usr/bin/rocm-new") == Destination("unsorted", "run", "bin/rocm-new")
     assert debian.place_rest("usr/lib/x86_64-linux-gnu/libnew.so.1") == Destination("base", "lib", "lib/libnew.so.1")
 
 
-def test_a_package_taken_for_the_systems_gives_its_libraries_and_license(fresh: ImportRules) -> None:
+def test_a_system_package_contributes_libraries_and_its_license(fresh: ImportRules) -> None:
     fresh.take_for_system("libnl-3-200")
 
     assert fresh.place("usr/lib/x86_64-linux-gnu/libnl-3.so.200", "libnl-3-200") == Destination(
@@ -461,7 +461,7 @@ PREFIX_RULES = ImportRules(load_import_table("prefix.toml"))
         ("blas_lib_gfx942\n", None),
     ],
 )
-def test_archive_of_device_code_goes_to_the_artifact_of_its_gpu(name: str, artifact: str | None) -> None:
+def test_a_device_code_archive_goes_to_the_artifact_of_its_gpu(name: str, artifact: str | None) -> None:
     place = PREFIX_RULES.place(f".kpack/{name}.kpack", "")
     assert (place and place.artifact_name) == artifact
 
@@ -491,7 +491,7 @@ def test_archive_of_device_code_goes_to_the_artifact_of_its_gpu(name: str, artif
         ("lib/llvm/bin/LTO.dll", "amd-llvm_lib_generic"),
     ],
 )
-def test_files_of_windows_go_to_the_artifacts_that_therock_has_them_in(path: str, artifact: str) -> None:
+def test_windows_files_go_to_the_same_artifacts_as_in_therock(path: str, artifact: str) -> None:
     place = PREFIX_RULES.place(path, "")
     assert place is not None
     assert (place.artifact_name, place.path) == (artifact, path)
@@ -503,13 +503,13 @@ def test_files_of_windows_go_to_the_artifacts_that_therock_has_them_in(path: str
         max_size=8,
     )
 )
-def test_any_path_stays_in_the_folder_of_its_artifact(parts: list[str]) -> None:
+def test_any_path_stays_in_the_folder_of_its_artifact_name(parts: list[str]) -> None:
     place = PREFIX_RULES.place("".join(parts), "")
     if place is not None:
         assert str(ArtifactName.parse(place.artifact_name)) == place.artifact_name
 
 
-def test_the_license_of_the_opencl_loader_stands_with_the_loader(prefix: ImportRules) -> None:
+def test_the_license_of_the_opencl_loader_goes_with_the_loader(prefix: ImportRules) -> None:
     paths = ("bin/OpenCL.dll", "share/doc/ocl-icd/LICENSE.md", "share/doc/ocl-clr/LICENSE.md")
     places = [prefix.place(path, "") for path in paths]
     assert [place and (place.artifact, place.component) for place in places] == [

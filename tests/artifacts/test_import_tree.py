@@ -69,13 +69,13 @@ def resolve(made: LinkTree) -> tuple[dict[str, str], list[str], list[str]]:
     ],
     ids=["both move", "absolute", "apart", "folder", "through a folder link", "chain"],
 )
-def test_link_points_to_where_its_target_went(
+def test_a_link_points_to_the_new_location_of_its_target(
     files: dict[str, str], links: dict[str, tuple[str, str]], expected: dict[str, str]
 ) -> None:
     assert resolve(tree(files, links)) == (expected, [], [])
 
 
-def test_link_whose_target_takes_its_place_vanishes() -> None:
+def test_a_link_at_the_new_path_of_its_target_is_dropped() -> None:
     made = tree(
         {"usr/lib/llvm-15/lib/libclang.so": "lib/llvm/lib/libclang.so"},
         {"usr/lib/x/libclang.so": ("lib/llvm/lib/libclang.so", "../llvm-15/lib/libclang.so")},
@@ -84,14 +84,14 @@ def test_link_whose_target_takes_its_place_vanishes() -> None:
     assert resolve(made) == ({}, [], [])
 
 
-def test_link_to_what_is_left_out_vanishes() -> None:
+def test_a_link_to_an_excluded_file_is_dropped() -> None:
     made = tree({}, {"a/b": ("a/b", "c")})
     made.leave_out("a/c")
 
     assert resolve(made) == ({}, [], [])
 
 
-def test_link_to_what_is_not_there_is_reported() -> None:
+def test_a_link_to_a_missing_file_is_reported() -> None:
     assert resolve(tree({}, {"a/libx.so": ("lib/libx.so", "libx.so.1")})) == ({}, ["a/libx.so"], [])
 
 
@@ -111,7 +111,7 @@ def test_link_to_what_is_not_there_is_reported() -> None:
     ],
     ids=["leaves", "itself", "two", "below itself"],
 )
-def test_bad_link_is_a_problem(raw: str, message: str) -> None:
+def test_a_bad_link_is_reported(raw: str, message: str) -> None:
     _, _, problems = resolve(tree({}, {"a/b": ("a/b", raw), "c": ("c", "a/b")}))
 
     assert message in problems

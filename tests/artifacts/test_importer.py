@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         (b"", None),
     ],
 )
-def test_the_program_that_runs_a_script(head: bytes, expected: str | None) -> None:
+def test_the_interpreter_of_a_script_is_found(head: bytes, expected: str | None) -> None:
     assert script_interpreter(head) == expected
 
 
@@ -58,7 +58,7 @@ list(APPEND _cmake_import_check_files_for_roc::c "${_IMPORT_PREFIX}/lib/./c" "${
     ],
     ids=["until 3.24", "since 3.25", "location alone", "check itself"],
 )
-def test_the_files_that_exported_targets_check_for_are_read(text: str, paths: list[str]) -> None:
+def test_files_checked_by_cmake_targets_files_are_found(text: str, paths: list[str]) -> None:
     assert cmake_checked_files("lib/cmake/a/a-targets.cmake", text.encode()) == paths
 
 
@@ -71,7 +71,7 @@ def test_the_files_that_exported_targets_check_for_are_read(text: str, paths: li
         ("share/a/a-targets.cmake", []),
     ],
 )
-def test_they_are_in_the_prefix_that_the_cmake_file_is_in(path: str, files: list[str]) -> None:
+def test_checked_files_are_relative_to_the_prefix_of_the_cmake_file(path: str, files: list[str]) -> None:
     assert (
         cmake_checked_files(path, b'list(APPEND _IMPORT_CHECK_FILES_FOR_a "${_IMPORT_PREFIX}/lib/libclang.so" )')
         == files
@@ -81,7 +81,7 @@ def test_they_are_in_the_prefix_that_the_cmake_file_is_in(path: str, files: list
 ROCM = load_import_table("prefix.toml")
 
 
-def test_a_symlink_to_an_empty_folder_stays_and_leads_to_the_artifacts(tmp_path: Path) -> None:
+def test_a_symlink_to_an_empty_folder_is_kept_as_the_output(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     dest = tmp_path / "artifacts"
     dest.symlink_to("disk")
@@ -91,7 +91,7 @@ def test_a_symlink_to_an_empty_folder_stays_and_leads_to_the_artifacts(tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["artifacts", "disk"]
 
 
-def test_the_current_folder_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_is_refused_as_output_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     expected = f"{tmp_path}: is the current folder, which the output would replace. Pass a new folder inside it."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"), importing(ROCM, tmp_path):
@@ -99,7 +99,7 @@ def test_the_current_folder_is_refused_at_once(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk")
-def test_a_mount_point_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_mount_point_is_refused_as_output_at_once(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path

@@ -102,7 +102,7 @@ SPLIT: Shards = {
 }
 
 
-def test_host_files_are_taken_once_and_device_files_of_all(merge: Merge, tmp_path: Path) -> None:
+def test_host_files_are_taken_once_and_device_files_from_every_shard(merge: Merge, tmp_path: Path) -> None:
     report = merge(SPLIT)
 
     assert written(tmp_path) == {
@@ -116,7 +116,7 @@ def test_host_files_are_taken_once_and_device_files_of_all(merge: Merge, tmp_pat
     assert (tmp_path / "out/blas_lib_gfx942/artifact_manifest.txt").read_text() == "blas/stage\n"
 
 
-def test_kernels_in_artifacts_of_a_family_go_to_their_targets(merge: Merge, tmp_path: Path) -> None:
+def test_kernels_in_family_artifacts_go_to_the_artifacts_of_their_targets(merge: Merge, tmp_path: Path) -> None:
     merge(
         {
             "a": {"blas_lib_gfx94X-dcgpu": {"lib/librocblas.so": b"host", f"{FLAT}/gfx942/x.dat": b"942"}},
@@ -138,7 +138,7 @@ def test_kernels_in_artifacts_of_a_family_go_to_their_targets(merge: Merge, tmp_
     }
 
 
-def test_a_target_and_its_strict_form_stay_apart(merge: Merge, tmp_path: Path) -> None:
+def test_a_target_and_its_strict_variant_stay_separate(merge: Merge, tmp_path: Path) -> None:
     merge(
         {
             "a": {"blas_lib_generic": {f"{FLAT}/x_gfx1250.dat": b"plain", f"{FLAT}/x_gfx1250-strict.dat": b"strict"}},
@@ -155,7 +155,7 @@ def test_a_target_and_its_strict_form_stay_apart(merge: Merge, tmp_path: Path) -
     }
 
 
-def test_a_file_for_another_target_than_its_artifact_is_refused(refused: Callable[..., str]) -> None:
+def test_a_file_for_a_different_target_than_its_artifact_is_refused(refused: Callable[..., str]) -> None:
     text = refused({"a": {"blas_lib_gfx1250": {f"{FLAT}/x_gfx1250-strict.dat": b""}}, "b": {"x_lib_generic": {}}})
 
     assert text == (
@@ -164,7 +164,7 @@ def test_a_file_for_another_target_than_its_artifact_is_refused(refused: Callabl
     )
 
 
-def test_one_kernel_file_of_two_builds_counts_once_and_must_be_the_same(
+def test_a_kernel_file_in_two_builds_must_be_identical_and_is_kept_once(
     merge: Merge, refused: Callable[..., str], tmp_path: Path
 ) -> None:
     kernel = f"{FLAT}/x_gfx942.dat"
@@ -179,7 +179,7 @@ def test_one_kernel_file_of_two_builds_counts_once_and_must_be_the_same(
     assert written(tmp_path) == {"blas_lib_gfx942": {kernel: b"1"}}
 
 
-def test_every_host_file_that_differs_is_named_and_nothing_is_written(refused: Callable[..., str]) -> None:
+def test_every_different_host_file_is_reported_and_nothing_is_written(refused: Callable[..., str]) -> None:
     text = refused(
         {
             "a": {"blas_lib_generic": {"lib/x": b"1", "lib/y": b"1"}},
@@ -192,7 +192,7 @@ def test_every_host_file_that_differs_is_named_and_nothing_is_written(refused: C
     assert "b/blas_lib_generic/blas/stage/lib/z: is a host file that the primary shard doesn't have" in text
 
 
-def test_host_files_that_may_differ_are_the_primary_ones_and_listed(merge: Merge, tmp_path: Path) -> None:
+def test_host_files_that_may_differ_come_from_the_primary_and_are_listed(merge: Merge, tmp_path: Path) -> None:
     report = merge(
         {
             "a": {"blas_lib_generic": {"lib/x": b"1", "lib/a.debug": b"1", "lib/only": b""}},
@@ -210,7 +210,7 @@ def test_host_files_that_may_differ_are_the_primary_ones_and_listed(merge: Merge
     ]
 
 
-def test_fallback_tables_that_differ_are_refused_with_the_reason(refused: Callable[..., str]) -> None:
+def test_different_fallback_tables_are_refused_with_the_reason(refused: Callable[..., str]) -> None:
     text = refused(
         {
             "a": {"blas_lib_generic": {f"{FLAT}/x_fallback.dat": b"1"}},
@@ -221,7 +221,7 @@ def test_fallback_tables_that_differ_are_refused_with_the_reason(refused: Callab
     assert "a table from one build has the wrong solutions for kernels from another build" in text
 
 
-def test_manifests_and_tables_of_all_targets_are_united(merge: Merge, tmp_path: Path) -> None:
+def test_manifests_and_tables_of_all_targets_are_merged(merge: Merge, tmp_path: Path) -> None:
     table, listing = "lib/hipblaslt/library/hipblasltExtOpLibrary.dat", f"{FLAT}/TensileManifest.txt"
     report = merge(
         {
@@ -244,15 +244,13 @@ def test_manifests_and_tables_of_all_targets_are_united(merge: Merge, tmp_path: 
         (b"\x81" * 100_000, "is not a msgpack map"),
     ],
 )
-def test_tables_that_can_not_be_united_are_refused(refused: Callable[..., str], theirs: bytes, found: str) -> None:
+def test_tables_that_cannot_be_merged_are_refused(refused: Callable[..., str], theirs: bytes, found: str) -> None:
     table = "lib/hipblaslt/library/hipblasltExtOpLibrary.dat"
     mine = msgspec.msgpack.encode({"gfx942": 1})
     assert found in refused({"a": {"blas_lib_generic": {table: mine}}, "b": {"blas_lib_generic": {table: theirs}}})
 
 
-def test_a_text_that_is_too_large_to_unite_is_refused(
-    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_too_large_to_merge_is_refused(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.artifacts.shards.LARGEST", 4)
     manifest = f"{FLAT}/TensileManifest.txt"
     found = refused({"a": {"blas_lib_generic": {manifest: b"a"}}, "b": {"blas_lib_generic": {manifest: b"long\n"}}})
@@ -267,7 +265,7 @@ def sdk(commit: str, run: str, targets: str) -> Tree:
     }
 
 
-def test_declared_targets_are_united_and_run_numbers_are_the_primary_ones(merge: Merge, tmp_path: Path) -> None:
+def test_declared_targets_are_merged_and_run_numbers_come_from_the_primary(merge: Merge, tmp_path: Path) -> None:
     merge(
         {
             "a": {"base_lib_generic": sdk("c", "1", "gfx942"), "blas_lib_gfx942": {f"{FLAT}/x_gfx942.dat": b""}},
@@ -280,13 +278,13 @@ def test_declared_targets_are_united_and_run_numbers_are_the_primary_ones(merge:
     assert json.loads(files[MANIFEST])["github_run_id"] == "1"
 
 
-def test_builds_of_two_commits_are_refused(refused: Callable[..., str]) -> None:
+def test_builds_of_different_commits_are_refused(refused: Callable[..., str]) -> None:
     text = refused({"a": {"base_lib_generic": sdk("c", "1", "")}, "b": {"base_lib_generic": sdk("d", "1", "")}})
 
     assert f"b/base_lib_generic/blas/stage/{MANIFEST}: has the_rock_commit 'd', but " in text
 
 
-def test_a_declared_target_without_a_file_is_refused(refused: Callable[..., str]) -> None:
+def test_a_declared_target_without_files_is_refused(refused: Callable[..., str]) -> None:
     text = refused(
         {
             "a": {"base_lib_generic": sdk("c", "1", "gfx942;gfx950"), "blas_lib_gfx942": {f"{FLAT}/a_gfx942.dat": b""}},
@@ -301,7 +299,7 @@ def test_a_declared_target_without_a_file_is_refused(refused: Callable[..., str]
     )
 
 
-def test_a_target_that_another_shard_has_is_missed_in_its_own(refused: Callable[..., str]) -> None:
+def test_a_declared_target_must_have_files_in_its_own_shard(refused: Callable[..., str]) -> None:
     text = refused(
         {
             "a": {"base_lib_generic": sdk("c", "1", "gfx942;gfx950"), "blas_lib_gfx942": {f"{FLAT}/a_gfx942.dat": b""}},
@@ -312,7 +310,7 @@ def test_a_target_that_another_shard_has_is_missed_in_its_own(refused: Callable[
     assert f"a/base_lib_generic/blas/stage/{DIST_INFO}: lists gfx950, but a has no files for it; " in text
 
 
-def test_a_target_that_an_artifact_lacks_is_told(merge: Merge, tmp_path: Path) -> None:
+def test_a_target_missing_from_an_artifact_is_reported(merge: Merge, tmp_path: Path) -> None:
     report = merge(
         {
             "a": {
@@ -326,7 +324,7 @@ def test_a_target_that_an_artifact_lacks_is_told(merge: Merge, tmp_path: Path) -
     assert report.missing == (MissingTarget("miopen_lib", "gfx1100", (str(tmp_path / "b"),)),)
 
 
-def test_a_database_for_another_gpu_than_its_name_says_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
+def test_a_database_for_another_gpu_than_in_its_name_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE cache_v1 (arch TEXT)")
@@ -339,7 +337,7 @@ def test_a_database_for_another_gpu_than_its_name_says_is_refused(refused: Calla
     assert f"{cache}: is named for gfx942, but contains code for gfx906" in text
 
 
-def test_kernel_files_that_no_rule_knows_are_listed(merge: Merge) -> None:
+def test_unrecognized_kernel_files_are_listed(merge: Merge) -> None:
     report = merge(
         {"a": {"blas_lib_generic": {"lib/hipblaslt/library/gfx1250v0/x.co": b""}}, "b": {"x_lib_generic": {}}}
     )
@@ -347,7 +345,7 @@ def test_kernel_files_that_no_rule_knows_are_listed(merge: Merge) -> None:
     assert report.unknown == ("lib/hipblaslt/library/gfx1250v0/x.co",)
 
 
-def test_the_result_can_be_of_hard_links(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
+def test_the_result_can_consist_of_hard_links(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
     folders = build(SPLIT)
     with opened_merge(folders, MergeOptions(str(folders[0]))) as plan:
         write_merge(plan, tmp_path / "out", hard_links=True)
@@ -356,7 +354,7 @@ def test_the_result_can_be_of_hard_links(build: Callable[[Shards], list[Path]], 
     assert (tmp_path / "out" / kernel).samefile(tmp_path / "a" / kernel)
 
 
-def test_a_primary_that_is_none_of_the_shards_is_refused(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
+def test_a_primary_outside_the_shards_is_refused(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
     folders = build(SPLIT)
     with (
         pytest.raises(RocwheelError, match="which is not one of the shards"),
@@ -365,7 +363,7 @@ def test_a_primary_that_is_none_of_the_shards_is_refused(build: Callable[[Shards
         pass
 
 
-def test_one_shard_alone_is_refused(build: Callable[[Shards], list[Path]]) -> None:
+def test_a_single_shard_is_refused(build: Callable[[Shards], list[Path]]) -> None:
     folders = build(SPLIT)
     with (
         pytest.raises(RocwheelError, match="are all in the same folder"),
@@ -374,7 +372,7 @@ def test_one_shard_alone_is_refused(build: Callable[[Shards], list[Path]]) -> No
         pass
 
 
-def test_a_result_in_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -> None:
+def test_an_output_folder_inside_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -> None:
     folders = build(SPLIT)
     with opened_merge(folders, MergeOptions(str(folders[0]))) as plan:
         for folder in folders:
@@ -386,7 +384,7 @@ def test_a_result_in_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -
             assert not (folder / "deep").exists()
 
 
-def test_a_component_without_device_code_gives_no_artifact_of_a_target(merge: Merge, tmp_path: Path) -> None:
+def test_a_component_without_device_code_gets_no_target_artifacts(merge: Merge, tmp_path: Path) -> None:
     plain = {"hip_lib_generic": {"lib/libamdhip64.so": b"host"}}
     merge({shard: {**SPLIT[shard], **plain} for shard in SPLIT})
     made = sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -394,7 +392,7 @@ def test_a_component_without_device_code_gives_no_artifact_of_a_target(merge: Me
     assert all((tmp_path / "out" / name / "artifact_manifest.txt").read_text() == "blas/stage\n" for name in made)
 
 
-def test_archives_of_a_target_come_from_the_shard_that_has_them(merge: Merge, tmp_path: Path) -> None:
+def test_kpack_archives_of_a_target_come_from_the_shard_with_the_target(merge: Merge, tmp_path: Path) -> None:
     archives = {name: make_kpack({("lib/x.so", 0, name): b"code"}) for name in ("gfx906", "gfx1030", "gfx1031")}
     shards = {
         shard: {"blas_lib_generic": {"lib/x.so": b"host"}, f"blas_lib_{name}": {f".kpack/x_{name}.kpack": content}}
@@ -407,7 +405,7 @@ def test_archives_of_a_target_come_from_the_shard_that_has_them(merge: Merge, tm
     }
 
 
-def test_a_killed_merge_leaves_nothing_that_looks_whole(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
+def test_a_killed_merge_leaves_no_output_folder(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
     folders = build(SPLIT)
     program = f"""
 import sys, time

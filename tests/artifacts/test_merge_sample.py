@@ -29,7 +29,7 @@ def content(folder: Path) -> dict[tuple[str, str, str], bytes | str | None]:
         }
 
 
-def test_a_build_parted_by_target_is_whole_again_when_merged(tmp_path: Path) -> None:
+def test_merging_a_build_split_by_target_restores_the_original(tmp_path: Path) -> None:
     shards = [tmp_path / name for name in ("first", "second", "third")]
     for shard, target in zip(shards, ("gfx906", "gfx90a", "gfx1030"), strict=True):
         shard.mkdir()

@@ -47,7 +47,7 @@ def merge(shards: list[Path], dest: Path) -> MergeReport:
         return write_merge(plan, dest)
 
 
-def test_fat_libraries_for_different_gpus_are_to_be_split_first(tmp_path: Path) -> None:
+def test_fat_libraries_for_different_gpus_must_be_split_before_merging(tmp_path: Path) -> None:
     shards = [fat_shard(tmp_path / "a", "gfx906"), fat_shard(tmp_path / "b", "gfx1030 gfx1100")]
 
     with pytest.raises((RocwheelError, ProblemsError)) as caught:
@@ -62,7 +62,7 @@ def test_fat_libraries_for_different_gpus_are_to_be_split_first(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_split_libraries_of_all_builds_serve_the_gpus_of_all(tmp_path: Path) -> None:
+def test_merged_split_libraries_serve_the_gpus_of_all_builds(tmp_path: Path) -> None:
     targets = {"a": "gfx906", "b": "gfx1030 gfx1100"}
     shards = [split_shard(fat_shard(tmp_path / n, text), tmp_path / f"{n}-split") for n, text in targets.items()]
 
@@ -91,7 +91,7 @@ Damage = Callable[[Path], object]
     ],
     ids=["cut off", "a header alone", "empty"],
 )
-def test_a_damaged_library_is_an_error_that_names_it(tmp_path: Path, damage: Damage) -> None:
+def test_a_damaged_library_is_an_error_that_names_the_file(tmp_path: Path, damage: Damage) -> None:
     shards = [fat_shard(tmp_path / "a", "gfx906"), fat_shard(tmp_path / "b", "gfx906")]
     damage(tmp_path / "b/blas_lib_generic/stage/lib/libx.so")
 

@@ -49,7 +49,7 @@ from rocwheel.core.errors import ProblemsError
         ("a*b", "a\nb", True),
     ],
 )
-def test_a_pattern_matches_as_in_ant(pattern: str, path: str, matches: bool) -> None:
+def test_a_pattern_matches_the_same_paths_as_in_ant(pattern: str, path: str, matches: bool) -> None:
     assert PathPatterns([pattern]).matches(path) is matches
 
 
@@ -57,20 +57,20 @@ def test_without_include_patterns_every_path_is_included() -> None:
     assert PathPatterns().matches("any/path")
 
 
-def test_excluding_wins_over_including() -> None:
+def test_exclude_patterns_win_over_include_patterns() -> None:
     patterns = PathPatterns(["lib/**"], ["**/*.a"])
     assert patterns.matches("lib/libx.so")
     assert not patterns.matches("lib/libx.a")
     assert not patterns.matches("bin/x")
 
 
-def test_any_of_several_patterns_suffices() -> None:
+def test_a_path_needs_to_match_only_one_of_several_patterns() -> None:
     patterns = PathPatterns(["bin/*", "lib/*"])
     assert [path for path in ("bin/a", "lib/b", "etc/c") if patterns.matches(path)] == ["bin/a", "lib/b"]
 
 
 @pytest.mark.parametrize("pattern", ["", "/lib", "lib/", "lib//x", "../x", "./x"])
-def test_a_pattern_that_can_match_no_path_is_refused(pattern: str) -> None:
+def test_a_pattern_that_cannot_match_any_path_is_refused(pattern: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         PathPatterns(["fine/*"], [pattern])
     assert str(caught.value) == (

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_folders_and_archives_are_found_in_the_order_of_their_names(
+def test_folders_and_archives_are_found_in_name_order(
     folder: Path, make_artifact: MakeArtifact, make_archive: MakeArchive
 ) -> None:
     make_artifact("rand_lib_gfx90a:xnack+", {})
@@ -57,7 +57,7 @@ def test_folders_and_archives_are_found_in_the_order_of_their_names(
     assert found.problems == ()
 
 
-def test_what_does_not_look_like_an_artifact_is_left_aside_with_a_debug_log(
+def test_files_that_do_not_look_like_artifacts_are_skipped(
     folder: Path, make_artifact: MakeArtifact, make_archive: MakeArchive, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_artifact("blas_lib_generic", {})
@@ -75,24 +75,24 @@ def test_what_does_not_look_like_an_artifact_is_left_aside_with_a_debug_log(
     ]
 
 
-def test_a_folder_with_a_manifest_and_a_bad_name_is_a_problem(folder: Path, make_artifact: MakeArtifact) -> None:
+def test_a_folder_with_a_manifest_and_a_bad_name_is_reported(folder: Path, make_artifact: MakeArtifact) -> None:
     make_artifact("blas_lib", {})
     assert [str(problem) for problem in find_artifacts(folder).problems] == [f"{folder}/blas_lib: {EXPECTED_NAME}"]
 
 
-def test_an_odd_name_is_a_problem_even_without_manifest(folder: Path, make_artifact: MakeArtifact) -> None:
+def test_an_invalid_artifact_name_is_reported_without_a_manifest(folder: Path, make_artifact: MakeArtifact) -> None:
     make_artifact("a b_lib_x'", {}, manifest=None)
     assert [str(problem) for problem in find_artifacts(folder).problems] == [f"{folder}/a b_lib_x': {EXPECTED_NAME}"]
 
 
-def test_an_archive_with_a_manifest_and_a_bad_name_is_a_problem(folder: Path, make_archive: MakeArchive) -> None:
+def test_an_archive_with_a_manifest_and_a_bad_name_is_reported(folder: Path, make_archive: MakeArchive) -> None:
     make_archive("blas_lib.tar.zst", b"artifact_manifest.txt\0...")
     found = find_artifacts(folder)
     assert [str(problem) for problem in found.problems] == [f"{folder}/blas_lib.tar.zst: {EXPECTED_NAME}"]
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".zip"])
-def test_an_artifact_archive_of_another_format_is_a_problem(folder: Path, suffix: str) -> None:
+def test_an_artifact_archive_in_an_unsupported_format_is_reported(folder: Path, suffix: str) -> None:
     (folder / f"blas_lib_generic{suffix}").write_bytes(b"")
     (problem,) = find_artifacts(folder).problems
     assert str(problem) == (
@@ -101,9 +101,7 @@ def test_an_artifact_archive_of_another_format_is_a_problem(folder: Path, suffix
     )
 
 
-def test_an_artifact_that_is_there_twice_is_a_problem(
-    folder: Path, make_artifact: MakeArtifact, make_archive: MakeArchive
-) -> None:
+def test_a_duplicate_artifact_is_reported(folder: Path, make_artifact: MakeArtifact, make_archive: MakeArchive) -> None:
     make_artifact("blas_lib_generic", {})
     make_archive("blas_lib_generic.tar.xz", b"")
     make_archive("blas_lib_generic.tar.zst", b"")
@@ -125,7 +123,7 @@ def test_a_folder_without_artifacts_is_refused(folder: Path) -> None:
     )
 
 
-def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_folder_or_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name, why, remedy in (
         ("missing", "No such file or directory", "Check whether it exists and is readable."),
@@ -137,7 +135,7 @@ def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
         assert str(caught.value) == expected
 
 
-def test_a_folder_given_as_an_archive_is_told_from_a_file(tmp_path: Path) -> None:
+def test_a_folder_given_as_an_archive_gets_its_own_advice(tmp_path: Path) -> None:
     (problem,) = find_artifact_archives([tmp_path]).problems
     assert str(problem) == (
         f"{tmp_path}: is not a readable artifact archive; expected .tar.xz or .tar.zst. Specify the archives in the "
@@ -145,7 +143,7 @@ def test_a_folder_given_as_an_archive_is_told_from_a_file(tmp_path: Path) -> Non
     )
 
 
-def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:
+def test_paths_given_as_archives_must_be_archives(tmp_path: Path) -> None:
     found = find_artifact_archives([tmp_path / "b_lib_x.tar.xz", tmp_path / "a_lib_x.tar.zst", tmp_path / "c_lib_x"])
     assert [str(artifact.name) for artifact in found.artifacts] == ["a_lib_x", "b_lib_x"]
     (problem,) = found.problems
@@ -158,7 +156,7 @@ def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:
 BLAS = ArtifactName("blas", "lib", "generic")
 
 
-def test_members_are_listed_in_path_order_with_links_as_links(make_artifact: MakeArtifact) -> None:
+def test_members_are_listed_in_path_order_and_links_are_kept(make_artifact: MakeArtifact) -> None:
     tree = {"stage/lib/libx.so.1": b"ELF", "stage/lib/libx.so": "./libx.so.1", "stage/a-b": b"", "stage/a/x": b"1"}
     folder = make_artifact("blas_lib_generic", tree)
     for path in (".", "stage", "stage/a", "stage/lib"):
@@ -182,13 +180,13 @@ def test_members_are_listed_in_path_order_with_links_as_links(make_artifact: Mak
     )
 
 
-def test_symlink_loops_are_recorded_and_never_followed(make_artifact: MakeArtifact) -> None:
+def test_symlink_loops_are_listed_but_not_followed(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/a/up": "..", "stage/self": "self"})
     paths = [member.path for member in read_artifact_folder(folder, BLAS).members]
     assert paths == ["stage", "stage/a", "stage/a/up", "stage/self"]
 
 
-def test_a_listed_stage_folder_may_be_absent_as_the_reference_leaves_it(make_artifact: MakeArtifact) -> None:
+def test_a_listed_stage_folder_may_be_missing(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_dbg_generic", {"b/stage/x": b""}, manifest="a/stage\nb/stage\n")
     artifact = read_artifact_folder(folder, BLAS)
     assert artifact.stages == ("a/stage", "b/stage")
@@ -199,7 +197,7 @@ def test_an_artifact_may_be_empty(make_artifact: MakeArtifact) -> None:
     assert read_artifact_folder(make_artifact("blas_doc_generic", {}, manifest="\n"), BLAS).members == ()
 
 
-def test_a_file_next_to_the_stage_folders_is_ignored_with_a_debug_log(
+def test_a_file_outside_the_stage_folders_is_ignored_with_a_debug_message(
     make_artifact: MakeArtifact, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = make_artifact("blas_lib_generic", {"README": b"", "stage/x": b"", "empty": None})
@@ -209,7 +207,7 @@ def test_a_file_next_to_the_stage_folders_is_ignored_with_a_debug_log(
     assert caplog.messages == [f"ignoring {folder}/README, which is outside the stage folders"]
 
 
-def test_a_folder_without_manifest_is_refused(make_artifact: MakeArtifact) -> None:
+def test_a_folder_without_a_manifest_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/x": b""}, manifest=None)
     with pytest.raises(InputError) as caught:
         read_artifact_folder(folder, BLAS)
@@ -229,7 +227,7 @@ def test_an_oversized_manifest_is_refused(make_artifact: MakeArtifact) -> None:
     )
 
 
-def test_a_manifest_that_is_a_pipe_is_refused_instead_of_waited_for(make_artifact: MakeArtifact) -> None:
+def test_a_pipe_as_manifest_is_refused_without_blocking(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/x": b""}, manifest=None)
     os.mkfifo(folder / "artifact_manifest.txt")
     with pytest.raises(
@@ -238,7 +236,7 @@ def test_a_manifest_that_is_a_pipe_is_refused_instead_of_waited_for(make_artifac
         read_artifact_folder(folder, BLAS)
 
 
-def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> None:
+def test_a_folder_as_manifest_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"artifact_manifest.txt": None}, manifest=None)
     with pytest.raises(InputError, match=r"artifact_manifest\.txt: can't be read \(Is a directory\)"):
         read_artifact_folder(folder, BLAS)
@@ -259,7 +257,7 @@ def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> 
     ],
     ids=["unlisted stage", "stage is a file", "stage is a symlink", "absolute link", "link leaves stage", "no text"],
 )
-def test_a_member_that_is_unusable_is_a_problem(
+def test_an_unusable_member_is_reported(
     make_artifact: MakeArtifact, tree: dict[str, bytes | str | None], problem: str
 ) -> None:
     folder = make_artifact("blas_lib_generic", tree)
@@ -268,7 +266,7 @@ def test_a_member_that_is_unusable_is_a_problem(
     assert str(caught.value) == f"{folder}/{problem}"
 
 
-def test_fifos_sockets_and_devices_are_problems(make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fifos_sockets_and_devices_are_reported(make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/x": b""})
     os.mkfifo(folder / "stage/fifo")
     monkeypatch.chdir(folder)  # The path of a socket has to be short.
@@ -283,7 +281,7 @@ def test_fifos_sockets_and_devices_are_problems(make_artifact: MakeArtifact, mon
 
 
 @needs_setpriv
-def test_what_may_not_be_read_is_named(make_artifact: MakeArtifact) -> None:
+def test_unreadable_files_and_folders_are_reported_by_name(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/secret": b"", "stage/closed/x": b""})
     (folder / "stage/secret").chmod(0)
     (folder / "stage/closed").chmod(0)
@@ -335,7 +333,7 @@ def test_folders_and_archives_are_read_together(
         ]
 
 
-def test_every_problem_of_every_artifact_is_reported_at_once(
+def test_all_problems_of_all_artifacts_are_reported_together(
     tmp_path: Path, make_artifact: MakeArtifact, make_archive: MakeArchive
 ) -> None:
     make_artifact("fine_lib_generic", {"stage/a": b""})
@@ -356,14 +354,14 @@ def test_every_problem_of_every_artifact_is_reported_at_once(
     assert caught.value.exit_status == 2
 
 
-def test_only_the_artifacts_named_are_read(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+def test_only_the_requested_artifacts_are_read(tmp_path: Path, make_artifact: MakeArtifact) -> None:
     make_artifact("a_lib_generic", {})
     make_artifact("b_lib_generic", {}, manifest=None)
     with open_artifacts(tmp_path / "artifacts", ["a_lib_generic"]) as artifacts:
         assert [str(artifact.name) for artifact in artifacts] == ["a_lib_generic"]
 
 
-def test_names_that_are_not_there_are_reported(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+def test_requested_artifacts_that_are_missing_are_reported(tmp_path: Path, make_artifact: MakeArtifact) -> None:
     make_artifact("a_lib_generic", {})
     with (
         pytest.raises(ProblemsError) as caught,
@@ -377,7 +375,7 @@ def test_names_that_are_not_there_are_reported(tmp_path: Path, make_artifact: Ma
     ]
 
 
-def test_progress_reports_the_compressed_bytes(
+def test_progress_counts_the_compressed_bytes(
     tmp_path: Path, make_archive: MakeArchive, make_artifact: MakeArtifact, make_tar: MakeTar
 ) -> None:
     make_artifact("a_lib_generic", {"stage/a": b"not counted"})
@@ -390,7 +388,7 @@ def test_progress_reports_the_compressed_bytes(
         assert recorder.ended == 1
 
 
-def test_temporary_files_are_closed_with_the_block(
+def test_temporary_files_are_closed_at_the_end_of_the_with_block(
     tmp_path: Path, make_archive: MakeArchive, make_tar: MakeTar
 ) -> None:
     make_archive(
@@ -411,7 +409,7 @@ def folders(tmp_path: Path, make_artifact: MakeArtifact) -> tuple[Path, Path]:
     return tmp_path / "artifacts", tmp_path / "more"
 
 
-def test_artifacts_of_all_folders_are_there_once_in_the_order_of_their_names(
+def test_the_artifacts_of_all_folders_are_listed_once_in_name_order(
     folders: tuple[Path, Path], make_artifact: MakeArtifact
 ) -> None:
     make_artifact("a_lib_generic", {"stage/lib/a": b"a"})
@@ -439,7 +437,7 @@ def test_a_folder_given_twice_counts_once(folders: tuple[Path, Path]) -> None:
     ],
     ids=["bytes", "size", "executable", "another member", "stages"],
 )
-def test_one_artifact_with_different_content_is_refused_with_both_places(
+def test_an_artifact_that_differs_between_two_folders_is_refused(
     folders: tuple[Path, Path], change: Callable[[Path], object], difference: str
 ) -> None:
     change(folders[1] / "base_lib_generic/stage")
@@ -451,14 +449,14 @@ def test_one_artifact_with_different_content_is_refused_with_both_places(
     )
 
 
-def test_a_mode_that_nobody_runs_a_file_by_is_no_difference(folders: tuple[Path, Path]) -> None:
+def test_a_mode_difference_without_effect_on_execution_is_accepted(folders: tuple[Path, Path]) -> None:
     (folders[1] / "base_lib_generic/stage/bin/tool").chmod(0o600)
     (folders[1] / "base_lib_generic/stage/empty").mkdir()
     with open_catalog(*folders) as catalog:
         assert len(catalog.artifacts) == 1
 
 
-def test_what_is_wrong_with_each_folder_is_told_at_once(tmp_path: Path) -> None:
+def test_problems_in_all_folders_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught, open_catalog(tmp_path / "one", tmp_path / "two"):
         pass
     assert "/one: " in str(caught.value)

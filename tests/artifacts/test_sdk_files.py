@@ -14,17 +14,17 @@ from rocwheel.core.errors import InputError
     "data",
     [b"", b"[]", b"{", b'{"dist_amdgpu_targets": 5}', b'{"dist_amdgpu_targets": ["gfx906"]}', b"[" * 100_000],
 )
-def test_a_declaration_of_another_kind_is_refused(data: bytes) -> None:
+def test_a_malformed_target_declaration_is_refused(data: bytes) -> None:
     with pytest.raises(InputError, match=r"dist_info|separated by semicolons"):
         declared_targets("dist_info.json", data)
 
 
-def test_a_file_without_targets_declares_none() -> None:
+def test_a_declaration_without_targets_declares_no_targets() -> None:
     assert declared_targets("dist_info.json", b"{}") == ()
     assert declared_targets("dist_info.json", b'{"dist_amdgpu_targets": ""}') == ()
 
 
-def test_other_fields_stay_when_the_targets_change() -> None:
+def test_other_fields_are_kept_when_the_targets_change() -> None:
     data = with_declared_targets("dist_info.json", b'{"a": 1, "dist_amdgpu_targets": "gfx906;gfx942"}', ["gfx942"])
     assert data == b'{"a": 1, "dist_amdgpu_targets": "gfx942"}\n'
 
@@ -39,7 +39,7 @@ MANIFEST = b"""{
 }"""
 
 
-def test_the_facts_of_the_sdk_are_read() -> None:
+def test_the_version_commit_and_flags_of_the_sdk_are_read() -> None:
     manifest = SdkManifest.parse(MANIFEST, "m")
     assert manifest.rocm_version == "7.14.0"
     assert manifest.rocm_package_version == "7.14.0a20260624"
@@ -47,7 +47,7 @@ def test_the_facts_of_the_sdk_are_read() -> None:
     assert manifest.kpack_split is True
 
 
-def test_without_flags_device_code_is_not_split() -> None:
+def test_without_flags_the_manifest_says_device_code_is_not_split() -> None:
     assert SdkManifest.parse(b"{}", "m").kpack_split is False
 
 

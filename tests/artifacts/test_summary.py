@@ -41,7 +41,7 @@ def digests(folder: Path, kept: EntryStore | None = None) -> dict[str, ArtifactD
         return digest_artifacts(catalog.entries, executor, kept)
 
 
-def test_the_digest_is_what_sha256sum_makes_of_the_folder(artifacts: Path) -> None:
+def test_the_digest_agrees_with_sha256sum(artifacts: Path) -> None:
     printed = subprocess.run(
         ["bash", "-c", SUMS], cwd=artifacts / "blas_lib_generic", capture_output=True, text=True, check=True
     )
@@ -49,7 +49,7 @@ def test_the_digest_is_what_sha256sum_makes_of_the_folder(artifacts: Path) -> No
     assert digests(artifacts) == {"blas_lib_generic": expected}
 
 
-def test_an_archive_has_the_digest_of_its_folder(artifacts: Path) -> None:
+def test_an_archive_has_the_same_digest_as_its_folder(artifacts: Path) -> None:
     expected = digests(artifacts)
     command = ["tar", "-cJf", "../blas_lib_generic.tar.xz", "artifact_manifest.txt", STAGE]
     subprocess.run(command, cwd=artifacts / "blas_lib_generic", check=True)
@@ -60,13 +60,13 @@ def test_an_archive_has_the_digest_of_its_folder(artifacts: Path) -> None:
 @pytest.mark.parametrize(
     "change", ["echo more >> lib/librocblas.so.5", "mv share/x share/y", "ln -s librocblas.so.5 lib/l"]
 )
-def test_another_file_name_or_symlink_makes_another_digest(artifacts: Path, change: str) -> None:
+def test_a_changed_file_name_or_symlink_changes_the_digest(artifacts: Path, change: str) -> None:
     before = digests(artifacts)
     subprocess.run(["bash", "-c", change], cwd=artifacts / "blas_lib_generic" / STAGE, check=True)
     assert digests(artifacts) != before
 
 
-def test_symlinks_to_other_places_make_other_digests(artifacts: Path) -> None:
+def test_a_changed_symlink_target_changes_the_digest(artifacts: Path) -> None:
     link = artifacts / "blas_lib_generic" / STAGE / "lib/librocblas.so"
     link.symlink_to("librocblas.so.5")
     one = digests(artifacts)
@@ -97,7 +97,7 @@ def test_files_of_unchanged_artifacts_are_not_read_again(
     assert changed == digests(artifacts)
 
 
-def test_a_file_that_was_just_written_is_read_again(artifacts: Path, tmp_path: Path) -> None:
+def test_a_recently_written_file_is_read_again(artifacts: Path, tmp_path: Path) -> None:
     kept = EntryStore(tmp_path / "kept")
     digests(artifacts, kept)
     assert not list((tmp_path / "kept").rglob("*"))
@@ -148,7 +148,7 @@ def test_files_symlinks_and_bytes_are_counted() -> None:
         ("dev", "gfx90a", []),
     ],
 )
-def test_artifacts_are_chosen_by_component_and_target(
+def test_artifacts_are_selected_by_component_and_target(
     component: str | None, target: str | None, expected: list[str]
 ) -> None:
     components, targets = ((word,) if word else () for word in (component, target))
@@ -156,11 +156,11 @@ def test_artifacts_are_chosen_by_component_and_target(
     assert [item.artifact for item in summary.artifacts] == expected
 
 
-def test_the_totals_are_those_of_the_chosen() -> None:
+def test_the_totals_cover_only_the_selected_artifacts() -> None:
     assert summarize(CATALOG, components=("dev",)).bytes == 0
 
 
-def test_entries_are_reported_when_asked_for() -> None:
+def test_entries_are_listed_on_request() -> None:
     (summary,) = summarize(CATALOG, components=("lib",), with_entries=True).artifacts
     assert _plain(summary)["entries"] == [
         {"path": "lib", "kind": "directory", "mode": "755"},

@@ -34,7 +34,7 @@ def artifact(make_artifact: MakeArtifact) -> Artifact:
     return read_artifact_folder(folder, BLAS)
 
 
-def test_an_artifact_becomes_a_folder_of_its_name(artifact: Artifact, tmp_path: Path) -> None:
+def test_an_artifact_is_extracted_into_a_folder_with_its_name(artifact: Artifact, tmp_path: Path) -> None:
     place = extract_artifact(artifact, tmp_path / "out")
     assert place == tmp_path / "out/blas_lib_generic"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["blas_lib_generic"]
@@ -53,7 +53,7 @@ def test_an_artifact_becomes_a_folder_of_its_name(artifact: Artifact, tmp_path: 
     assert (place / "stage/lib/libx.so").read_bytes() == b"X"
 
 
-def test_a_folder_that_another_process_made_meanwhile_is_named(
+def test_a_folder_created_by_another_process_during_extraction_is_reported(
     artifact: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_slowly(written: Artifact, root: Path) -> None:
@@ -67,13 +67,13 @@ def test_a_folder_that_another_process_made_meanwhile_is_named(
         extract_artifact(artifact, tmp_path / "out")
 
 
-def test_folders_without_a_member_of_their_own_are_made(artifact: Artifact, tmp_path: Path) -> None:
+def test_folders_without_their_own_member_are_created(artifact: Artifact, tmp_path: Path) -> None:
     members = tuple(member for member in artifact.members if member.kind is not FileKind.DIRECTORY)
     place = extract_artifact(msgspec.structs.replace(artifact, members=members), tmp_path / "out")
     assert (place / "stage/bin/tool").read_bytes() == b"T"
 
 
-def test_files_that_share_their_bytes_stay_hardlinks(artifact: Artifact, tmp_path: Path) -> None:
+def test_files_with_shared_bytes_become_hard_links(artifact: Artifact, tmp_path: Path) -> None:
     source = FileRange(f"{artifact.location}/stage/lib/libx.so.1", 0, 1)
     members = tuple(Member(f"stage/{name}", FileKind.FILE, 0o644, source=source) for name in "ab")
     place = extract_artifact(msgspec.structs.replace(artifact, members=members), tmp_path / "out")
@@ -81,7 +81,7 @@ def test_files_that_share_their_bytes_stay_hardlinks(artifact: Artifact, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "dangling symlink"])
-def test_nothing_is_overwritten(artifact: Artifact, tmp_path: Path, kind: str) -> None:
+def test_an_existing_path_is_never_overwritten(artifact: Artifact, tmp_path: Path, kind: str) -> None:
     place = tmp_path / "out/blas_lib_generic"
     place.parent.mkdir()
     if kind == "folder":
@@ -95,14 +95,14 @@ def test_nothing_is_overwritten(artifact: Artifact, tmp_path: Path, kind: str) -
     assert str(caught.value) == f"{place}: already exists. Remove the existing folder, or choose another folder."
 
 
-def test_a_source_that_is_gone_leaves_nothing_behind(artifact: Artifact, tmp_path: Path) -> None:
+def test_a_missing_source_file_leaves_no_output_behind(artifact: Artifact, tmp_path: Path) -> None:
     Path(artifact.location, "stage/lib/libx.so.1").unlink()
     with pytest.raises(InputError, match=r"stage/lib/libx\.so\.1: can't be read \(No such file or directory\)"):
         extract_artifact(artifact, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: Path) -> None:
+def test_a_file_as_destination_is_reported(artifact: Artifact, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(WorkError) as caught:
         extract_artifact(artifact, tmp_path / "out")
@@ -112,7 +112,7 @@ def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: 
     )
 
 
-def test_a_full_disk_leaves_nothing_behind(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_output_behind(make_artifact: MakeArtifact, tmp_path: Path) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/a": b"a", "stage/b": bytes(100_000), "stage/c": b"c"})
     # A limit on the size of files stops writing as a full disk does, without being root.
     program = (
@@ -160,7 +160,7 @@ def test_artifacts_survive_packing_and_unpacking(
     assert _tree(tmp_path / "again") == _tree(artifacts)
 
 
-def test_archives_are_packed_again_in_another_format_without_a_change(
+def test_repacking_an_archive_in_another_format_does_not_change_its_content(
     make_artifact: MakeArtifact, tmp_path: Path
 ) -> None:
     make_artifact("blas_lib_generic", {"stage/a": b"A", "stage/b": "a"})
@@ -170,7 +170,7 @@ def test_archives_are_packed_again_in_another_format_without_a_change(
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_archives_cannot_join_the_artifacts_they_are_made_of(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+def test_archives_cannot_be_written_into_the_source_folder(make_artifact: MakeArtifact, tmp_path: Path) -> None:
     folder = make_artifact("blas_lib_generic", {}).parent
     with pytest.raises(InputError) as caught:
         archive_artifacts(folder, folder / "../artifacts", (), ArchiveFormat.ZST, SourceDate())
@@ -180,7 +180,7 @@ def test_archives_cannot_join_the_artifacts_they_are_made_of(make_artifact: Make
     )
 
 
-def test_nothing_is_unpacked_when_a_place_is_taken(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+def test_nothing_is_unpacked_if_a_destination_exists(make_artifact: MakeArtifact, tmp_path: Path) -> None:
     for name in ("a_lib_generic", "b_lib_generic"):
         make_artifact(name, {"stage/x": b""})
     paths = archive_artifacts(tmp_path / "artifacts", tmp_path / "out", (), ArchiveFormat.ZST, SourceDate())
@@ -194,7 +194,7 @@ def test_nothing_is_unpacked_when_a_place_is_taken(make_artifact: MakeArtifact, 
     assert [path.name for path in (tmp_path / "again").iterdir()] == ["b_lib_generic"]
 
 
-def test_an_unusable_archive_is_reported_and_the_others_are_unpacked(
+def test_an_unusable_archive_is_reported_and_the_other_archives_are_unpacked(
     make_artifact: MakeArtifact, make_archive: MakeArchive, tmp_path: Path
 ) -> None:
     make_artifact("a_lib_generic", {"stage/x": b""})

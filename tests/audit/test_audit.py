@@ -50,7 +50,7 @@ FAULTY = tree(
 )
 
 
-def test_a_fingerprint_is_made_of_facts_and_not_of_words() -> None:
+def test_a_fingerprint_depends_on_facts_and_not_on_wording() -> None:
     (finding,) = find(FAULTY, select=("run-path-absolute",))
     assert finding.fingerprint == fingerprint("run-path-absolute", "demo", "demo/a.so", ["/opt/x"])
 
@@ -65,12 +65,12 @@ def test_a_fingerprint_is_made_of_facts_and_not_of_words() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_several_findings_of_a_rule_in_one_file_have_different_fingerprints(audited: Tree, rule: str) -> None:
+def test_several_findings_of_one_rule_in_a_file_have_different_fingerprints(audited: Tree, rule: str) -> None:
     found = find(audited, select=(rule,))
     assert len(prints(found)) == len(found) > 1
 
 
-def test_findings_of_the_next_version_are_known() -> None:
+def test_findings_keep_their_fingerprints_in_the_next_version() -> None:
     before, after = find(FAULTY), find(of_version(FAULTY, "1.1.post2"))
     assert len(prints(before)) == len(before) > 5
     assert prints(before) == prints(after)
@@ -79,7 +79,7 @@ def test_findings_of_the_next_version_are_known() -> None:
 @pytest.mark.parametrize(
     ("extra", "settings"), [("", {}), ("[gpu]", {}), ("", {"closed": True})], ids=["version", "extra", "not given"]
 )
-def test_requirements_that_are_not_met_are_known_in_the_next_version(extra: str, settings: dict[str, bool]) -> None:
+def test_unmet_requirements_keep_their_fingerprints_in_the_next_version(extra: str, settings: dict[str, bool]) -> None:
     def found(version: str) -> set[str]:
         asked = version if extra else f"{version}.post9"
         user = package(version=version, requires=(f"sdk{extra}=={asked}",))
@@ -90,18 +90,18 @@ def test_requirements_that_are_not_met_are_known_in_the_next_version(extra: str,
     assert found("1.0") == found("1.1")
 
 
-def test_several_requirements_that_are_not_met_are_distinguished() -> None:
+def test_unmet_requirements_have_different_fingerprints() -> None:
     user = package(requires=("sdk[a]==2", "sdk[b]==2", "other==2"))
     assert len(prints(find(tree((user, []), (package("sdk"), []), (package("other"), []))))) == 3
 
 
-def test_files_of_one_name_in_two_folders_are_distinguished() -> None:
+def test_files_with_the_same_name_in_two_folders_have_different_fingerprints() -> None:
     files = tuple(library(path, executable_stack=True) for path in ("/env/one/_ext.so", "/env/two/_ext.so"))
     assert len(prints(find(Tree((), files, is_prefix=True)))) == 2
 
 
 @pytest.mark.parametrize("folder", ["/home/me/env", "/ci/env"])
-def test_findings_in_an_environment_are_those_of_its_wheels(folder: str) -> None:
+def test_findings_in_an_environment_have_the_fingerprints_of_the_wheel(folder: str) -> None:
     (owner,), files = FAULTY.distributions[:1], [file for file in FAULTY.files if "demo" in file.path]
     installed = msgspec.structs.replace(owner, source=f"{folder}/{owner.dist_info}", is_wheel=False)
     moved = [

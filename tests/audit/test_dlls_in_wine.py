@@ -76,7 +76,7 @@ def loads(wine: Wine, loader: Path, folder: Path, path: str) -> str:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_loader_finds_what_the_audit_finds_and_nothing_that_it_misses(
+def test_the_audit_and_the_wine_loader_agree_on_which_dlls_are_found(
     wine: Wine, loader: Path, tmp_path: Path, seed: int
 ) -> None:
     folder = write_tree(tmp_path, seed)
@@ -92,7 +92,7 @@ def test_the_loader_finds_what_the_audit_finds_and_nothing_that_it_misses(
     assert {path: loads(wine, loader, folder, path) for path in expected} == expected
 
 
-def test_a_dll_of_which_nothing_is_taken_may_be_absent(wine: Wine, loader: Path, tmp_path: Path) -> None:
+def test_a_dll_without_imported_functions_may_be_missing(wine: Wine, loader: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/a.dll").write_bytes(pe_file("a.dll", unused=("absent.dll",)))
     assert uses_in(tmp_path) == {"bin/a.dll": []}
@@ -107,7 +107,7 @@ def test_a_dll_of_which_nothing_is_taken_may_be_absent(wine: Wine, loader: Path,
         pytest.param("other", True, 9, id="elsewhere and in System32"),
     ],
 )
-def test_a_program_gets_the_dll_beside_it_or_the_one_of_the_driver(
+def test_a_program_gets_the_dll_next_to_the_program_or_the_driver_dll(
     wine: Wine, compile_for_windows: Compiler, tmp_path: Path, place: str, has_driver: bool, code: int
 ) -> None:
     for folder, value in ((place, 7), ("driver", 9)):

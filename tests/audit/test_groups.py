@@ -21,7 +21,7 @@ def lines(*findings: Finding) -> list[str]:
     return [line.text for group in group_findings(findings) for line in group.lines]
 
 
-def test_files_that_lack_one_library_are_one_line() -> None:
+def test_files_that_lack_the_same_library_share_one_line() -> None:
     found = [missing("a.so", "libx.so.1"), missing("b.so", "libx.so.1"), missing("a.so", "liby.so.2")]
     assert lines(*found) == [
         "2 files need libx.so.1, which nothing provides",
@@ -29,7 +29,7 @@ def test_files_that_lack_one_library_are_one_line() -> None:
     ]
 
 
-def test_what_is_missing_in_most_files_comes_first() -> None:
+def test_the_library_missing_from_most_files_comes_first() -> None:
     found = [
         missing(f"{number}.so", name) for name, files in (("liba.so", 2), ("libb.so", 3)) for number in range(files)
     ]
@@ -39,7 +39,7 @@ def test_what_is_missing_in_most_files_comes_first() -> None:
     ]
 
 
-def test_where_a_host_may_have_a_library_is_left_out_of_a_line_on_several_files() -> None:
+def test_host_hints_are_left_out_of_a_line_about_several_files() -> None:
     found = [
         missing("a.so", "libx.so.1", f"{NOTHING} (the file finds the library only on hosts that have it in /opt/a)"),
         missing("b.so", "libx.so.1", f"loads c.so, which {NOTHING}"),
@@ -47,7 +47,7 @@ def test_where_a_host_may_have_a_library_is_left_out_of_a_line_on_several_files(
     assert lines(*found) == ["2 files need libx.so.1, which nothing provides"]
 
 
-def test_an_explanation_is_given_once() -> None:
+def test_a_repeated_explanation_is_printed_once() -> None:
     text = "needs {}, which no given package contains; it may be in numpy, which a requires but which was not given"
     found = [missing("a.so", "libx.so", text, "Give it."), missing("a.so", "liby.so", text, "Give it.")]
     assert lines(*found) == [
@@ -59,17 +59,17 @@ def test_an_explanation_is_given_once() -> None:
     ]
 
 
-def test_findings_with_several_remedies_are_apart() -> None:
+def test_findings_with_different_remedies_are_in_separate_groups() -> None:
     found = [missing("a.so", "libx.so", remedy="Install x."), missing("a.so", "liby.so", remedy="Install y.")]
     assert [group.remedy for group in group_findings(found)] == ["Install x.", "Install y."]
 
 
-def test_findings_with_many_remedies_have_that_of_the_rule() -> None:
+def test_findings_with_many_remedies_share_the_remedy_of_the_rule() -> None:
     found = [missing("a.so", f"lib{number}.so", remedy=f"Install {number}.") for number in range(4)]
     assert [(group.remedy, len(group.lines)) for group in group_findings(found)] == [(SHIP, 4)]
 
 
-def test_run_paths_into_many_folders_are_one_line() -> None:
+def test_run_paths_into_many_folders_share_one_line() -> None:
     found = [
         Finding(
             "run-path-build-folder",
@@ -116,5 +116,5 @@ def test_errors_come_before_warnings_and_notes() -> None:
         ("3 symbols are defined in both", "3 symbols are defined in both"),
     ],
 )
-def test_what_is_said_of_one_file_is_said_of_several(one: str, several: str) -> None:
+def test_messages_about_one_file_are_converted_to_the_plural(one: str, several: str) -> None:
     assert in_plural(one) == several

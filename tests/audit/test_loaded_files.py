@@ -21,7 +21,7 @@ def loaded(*files: object, owner: object = None, **settings: object) -> set[str]
     return set(loaded_paths(Subject(audited, AuditSettings(**settings))))  # type: ignore[arg-type]
 
 
-def test_an_extension_module_and_what_it_needs_are_loaded() -> None:
+def test_an_extension_module_and_its_dependencies_are_loaded() -> None:
     assert loaded(MODULE, B, C) == {"demo/a.so", "demo/libb.so"}
 
 
@@ -30,30 +30,30 @@ def test_a_program_is_loaded() -> None:
 
 
 @pytest.mark.parametrize("mention", ["libc1.so.1", "libc1.so", "libc1"])
-def test_what_a_source_names_is_loaded(mention: str) -> None:
+def test_a_library_named_in_a_source_file_is_loaded(mention: str) -> None:
     source = data("demo/__init__.py", mentions=frozenset([mention]))
     assert loaded(MODULE, B, C, source) == {"demo/a.so", "demo/libb.so", "demo/libc1.so.1"}
 
 
-def test_what_a_loaded_library_names_is_loaded() -> None:
+def test_a_library_named_in_a_loaded_library_is_loaded() -> None:
     namer = msgspec.structs.replace(B, mentions=frozenset(["libc1.so.1"]))
     assert "demo/libc1.so.1" in loaded(MODULE, namer, C)
 
 
-def test_what_only_an_unloaded_library_names_is_not_loaded() -> None:
+def test_a_library_named_only_in_an_unloaded_library_is_not_loaded() -> None:
     namer = library("demo/plugin.so", mentions=frozenset(["libc1.so.1", "plugin.so"]))
     assert loaded(MODULE, B, C, namer) == {"demo/a.so", "demo/libb.so"}
 
 
-def test_what_the_settings_say_is_opened_is_loaded() -> None:
+def test_a_library_declared_as_opened_in_the_settings_is_loaded() -> None:
     assert "demo/libc1.so.1" in loaded(MODULE, B, C, dlopen={"demo/a.so": ("libc1.so.1",)})
 
 
-def test_the_libraries_of_a_package_of_libraries_are_for_others() -> None:
+def test_all_libraries_of_a_library_package_count_as_loaded() -> None:
     assert loaded(B, C) == {"demo/libb.so", "demo/libc1.so.1"}
 
 
-def test_each_file_of_a_package_is_asked_no_more_than_twice_what_enters_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_of_a_package_is_checked_for_an_entry_point_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def has_init_function(file: InstalledFile) -> bool:
@@ -66,11 +66,11 @@ def test_each_file_of_a_package_is_asked_no_more_than_twice_what_enters_it(monke
     assert max(map(asked.count, asked)) <= 2
 
 
-def test_the_libraries_of_the_sdk_are_for_others() -> None:
+def test_sdk_libraries_count_as_loaded() -> None:
     owner = package("rocm-sdk-core")
     assert "demo/libc1.so.1" in loaded(program("demo/bin/run"), C, owner=owner)
 
 
-def test_the_libraries_of_a_prefix_are_for_others() -> None:
+def test_libraries_in_a_prefix_count_as_loaded() -> None:
     audited = msgspec.structs.replace(tree((package(), [MODULE, C])), is_prefix=True)
     assert "demo/libc1.so.1" in loaded_paths(Subject(audited, AuditSettings()))

@@ -41,7 +41,7 @@ def counted(found: list[Finding]) -> dict[str, int]:
     return dict(Counter(finding.rule for finding in found if finding.severity is not Severity.NOTE))
 
 
-def test_three_libraries_of_the_sdks_own_dependencies_do_not_resolve() -> None:
+def test_three_of_the_bundled_system_libraries_in_the_sdk_do_not_resolve() -> None:
     found = findings(jax_wheel(PJRT_7))
     lost = [finding.found.partition(",")[0] for finding in found if finding.rule == "unreachable-library"]
     assert lost == [
@@ -59,7 +59,7 @@ def test_three_libraries_of_the_sdks_own_dependencies_do_not_resolve() -> None:
     }
 
 
-def test_folders_of_the_build_lead_the_run_paths_and_the_license_is_lost() -> None:
+def test_run_paths_into_build_folders_and_the_missing_license_are_found() -> None:
     found = findings(jax_wheel(PLUGIN_7))
     assert counted(found) == {
         "license-missing": 1,
@@ -71,14 +71,14 @@ def test_folders_of_the_build_lead_the_run_paths_and_the_license_is_lost() -> No
     assert ["_solib_x86_64" in text for text in in_build] == [True] * 8
 
 
-def test_a_relative_entry_loads_from_the_working_folder() -> None:
+def test_a_relative_run_path_entry_is_resolved_against_the_working_directory() -> None:
     found = findings(jax_wheel(PLUGIN_60))
     (relative,) = [finding for finding in found if finding.rule == "run-path-relative"]
     assert relative.file.endswith("!jax_rocm60_plugin/_rnn.so")
     assert relative.found.startswith("searches 'local_config_rocm/rocm/rocm_dis/lib' relative to the working directory")
 
 
-def test_files_that_use_hip_without_needing_it_are_reported() -> None:
+def test_files_that_use_hip_without_linking_to_the_library_are_reported() -> None:
     found = {Path(f.file).name: f.found for f in findings(jax_wheel(PLUGIN_60)) if f.rule == "undefined-symbol"}
     assert found.keys() == UNDERLINKED[PLUGIN_60]
     assert found["_hybrid.so"] == (
@@ -87,7 +87,7 @@ def test_files_that_use_hip_without_needing_it_are_reported() -> None:
     )
 
 
-def test_an_old_rpath_and_machine_code_in_a_pure_wheel_are_found(tmp_path: Path) -> None:
+def test_an_old_rpath_and_machine_code_in_a_pure_wheel_are_reported(tmp_path: Path) -> None:
     path = jax_wheel(PJRT_60)
     found = counted(findings(path, *make_stub_sdk(path, tmp_path)))
     assert found == {
@@ -157,7 +157,7 @@ GOOD: dict[str, dict[str, int]] = {
 
 
 @pytest.mark.parametrize("stem", GOOD)
-def test_good_wheels_raise_no_false_alarm(stem: str) -> None:
+def test_good_linux_wheels_cause_no_false_alarms(stem: str) -> None:
     assert counted(findings(good_wheel(stem, "linux"))) == GOOD[stem]
 
 
@@ -173,10 +173,10 @@ WINDOWS: dict[str, dict[str, int]] = {
 
 
 @pytest.mark.parametrize("stem", WINDOWS)
-def test_good_wheels_for_windows_raise_no_false_alarm(stem: str) -> None:
+def test_good_windows_wheels_cause_no_false_alarms(stem: str) -> None:
     assert counted(findings(good_wheel(stem, "windows"))) == WINDOWS[stem]
 
 
-def test_signatures_of_published_dlls_are_of_their_bytes() -> None:
+def test_the_signatures_of_published_dlls_match_their_bytes() -> None:
     found = findings(good_wheel("onnxruntime-1.32.0", "windows"))
     assert [finding.rule for finding in found].count("image-signed") == 3

@@ -29,14 +29,14 @@ def sarif(audited: Tree, **settings: Any) -> dict[str, Any]:
 
 @pytest.mark.skipif(not SCHEMA.exists(), reason="needs the schema: run scripts/fetch_sarif_schema.sh")
 @pytest.mark.parametrize("rule", ALL_BREACHES)
-def test_findings_of_every_rule_are_valid(rule: str) -> None:
+def test_findings_of_every_rule_conform_to_the_sarif_schema(rule: str) -> None:
     breach = ALL_BREACHES[rule]
     document = sarif(breach.audited, **breach.settings)
     jsonschema.Draft4Validator(json.loads(SCHEMA.read_text())).validate(document)
     assert {result["ruleId"] for result in document["runs"][0]["results"]} == {rule}
 
 
-def test_every_rule_is_described() -> None:
+def test_every_rule_is_described_in_the_sarif_report() -> None:
     rules = sarif(tree((package(), [])))["runs"][0]["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == [rule.name for rule in ALL_RULES]
 
@@ -49,7 +49,7 @@ def test_a_folder_with_an_exclamation_mark_is_not_a_wheel() -> None:
     assert result["message"]["text"].startswith("d!x/a.so searches 'lib' ")
 
 
-def test_places_are_uris() -> None:
+def test_file_locations_are_uris() -> None:
     audited = tree((package(), [library("demo/a.so", runpath="lib")]))
     owner = msgspec.structs.replace(audited.distributions[0], source="my dist/a#1-1.0-py3-none-any.whl")
     files = tuple(msgspec.structs.replace(f, distribution=owner.source, source=f"{owner.source}!{f.path}")

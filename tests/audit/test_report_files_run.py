@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.usefixtures("in_an_e
 NESTED = "[" * 100_000
 
 
-def test_a_baseline_nested_without_end_is_an_error(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_a_deeply_nested_baseline_is_an_error(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "known.json").write_text(f'{{"x": {NESTED}')
     done = run("audit", bad_wheel, "--baseline", tmp_path / "known.json")
     assert (
@@ -32,7 +32,7 @@ def test_a_baseline_nested_without_end_is_an_error(run: Run, bad_wheel: Path, tm
     )
 
 
-def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_known_findings_do_not_fail_after_the_wheel_is_moved(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     assert run("audit", bad_wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
     moved = bad_wheel.rename(tmp_path / bad_wheel.name)
     finished = run("audit", moved, "--baseline", tmp_path / "known.json")
@@ -40,9 +40,7 @@ def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, bad_wheel:
     assert finished.stdout.endswith("0 errors, 0 warnings, 0 notes, 1 known\n")
 
 
-def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
-    run: Run, bad_wheel: Path, tmp_path: Path
-) -> None:
+def test_a_baseline_path_is_relative_to_the_settings_file(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     settings = tmp_path / "settings/audit.toml"
     settings.parent.mkdir()
     settings.write_text('[tool.rocwheel.audit]\nbaseline = "known.json"\n')
@@ -82,7 +80,7 @@ def test_a_file_that_is_not_a_baseline_is_refused(
 
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
-def test_what_is_audited_is_never_written_over(run: Run, bad_wheel: Path, options: tuple[str, ...]) -> None:
+def test_an_audited_wheel_is_never_overwritten(run: Run, bad_wheel: Path, options: tuple[str, ...]) -> None:
     before = bad_wheel.read_bytes()
     done = run("audit", bad_wheel, *options, bad_wheel)
     assert (done.status, bad_wheel.read_bytes() == before) == (2, True)
@@ -91,7 +89,7 @@ def test_what_is_audited_is_never_written_over(run: Run, bad_wheel: Path, option
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
 @pytest.mark.parametrize("place", ["folder of wheels", "environment", "linked environment"])
-def test_no_file_of_what_is_audited_is_written_over(
+def test_no_file_in_an_audited_folder_is_overwritten(
     run: Run, bad_wheel: Path, tmp_path: Path, place: str, options: tuple[str, ...]
 ) -> None:
     environment = tmp_path / "env"
@@ -111,7 +109,7 @@ def test_no_file_of_what_is_audited_is_written_over(
     assert "is one of the audited files; expected a different output file" in " ".join(done.stderr.split())
 
 
-def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_reports_inside_the_audited_folder_can_be_updated(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     folder = tmp_path / "tree"
     options = (folder, "--sarif", folder / "a.sarif", "--update-baseline", "--baseline", folder / "known.json")
     assert run("audit", *options).status == 0
@@ -124,7 +122,7 @@ def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_pa
 
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
-def test_no_folder_is_made_for_a_report(run: Run, bad_wheel: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_no_folder_is_created_for_a_report(run: Run, bad_wheel: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     target = tmp_path / "nosuch/report.json"
     assert run("audit", bad_wheel, *options, target) == (
         2,
@@ -144,7 +142,7 @@ def settings(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
 @pytest.mark.parametrize("is_named", [True, False], ids=["--config", "pyproject.toml"])
-def test_the_settings_of_an_audit_are_never_written_over(
+def test_the_settings_file_is_never_overwritten(
     run: Run, bad_wheel: Path, settings: Path, options: tuple[str, ...], *, is_named: bool
 ) -> None:
     config = ("--config", settings) if is_named else ()
@@ -158,7 +156,7 @@ def test_the_settings_of_an_audit_are_never_written_over(
 
 
 @pytest.mark.parametrize("update", [(), ("--update-baseline",)], ids=["read", "updated"])
-def test_findings_are_never_written_over_the_baseline(
+def test_a_report_never_overwrites_the_baseline(
     run: Run, bad_wheel: Path, tmp_path: Path, update: tuple[str, ...]
 ) -> None:
     known = tmp_path / "known.json"
@@ -170,7 +168,7 @@ def test_findings_are_never_written_over_the_baseline(
     assert known.read_text() == before
 
 
-def test_a_baseline_takes_the_place_of_no_other_file(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_a_new_baseline_does_not_replace_other_files(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("Notes\n")
     done = run("audit", bad_wheel, "--baseline", tmp_path / "notes.txt", "--update-baseline")
     found = "isn't a baseline; expected a new file, or a baseline to update"
@@ -179,7 +177,7 @@ def test_a_baseline_takes_the_place_of_no_other_file(run: Run, bad_wheel: Path, 
 
 
 @pytest.mark.parametrize("text", ["", '{"schema": "rocwheel.audit-baseline/4", "find'], ids=["empty", "cut off"])
-def test_an_empty_file_and_a_damaged_baseline_become_one(run: Run, bad_wheel: Path, tmp_path: Path, text: str) -> None:
+def test_an_empty_file_or_a_damaged_baseline_is_replaced(run: Run, bad_wheel: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "known.json").write_text(text)
     assert run("audit", bad_wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
     assert run("audit", bad_wheel, "--baseline", tmp_path / "known.json").status == 0

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.usefixtures("in_an_e
 NESTED = "[" * 100_000
 
 
-def test_settings_nested_without_end_are_an_error(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_deeply_nested_settings_are_an_error(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"x = {NESTED}")
     done = run("audit", bad_wheel, "--config", tmp_path / "settings.toml")
     assert (done.status, done.stderr.startswith(f"error: {tmp_path}/settings.toml: ")) == (2, True)
@@ -32,7 +32,7 @@ def test_settings_nested_without_end_are_an_error(run: Run, bad_wheel: Path, tmp
 @pytest.mark.parametrize(
     "text", ["", '[project]\nname = "demo"\n', "[tool.rocwheel]\n"], ids=["none", "others", "tool"]
 )
-def test_settings_that_are_named_have_to_be_there(run: Run, bad_wheel: Path, tmp_path: Path, text: str) -> None:
+def test_a_named_settings_file_must_have_audit_settings(run: Run, bad_wheel: Path, tmp_path: Path, text: str) -> None:
     settings = tmp_path / "pyproject.toml"
     settings.write_text(text)
     assert run("audit", bad_wheel).status == 1
@@ -44,7 +44,7 @@ def test_settings_that_are_named_have_to_be_there(run: Run, bad_wheel: Path, tmp
     )
 
 
-def test_a_project_may_settle_things_in_its_pyproject(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_settings_can_be_in_the_pyproject_file(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     settings = '[tool.rocwheel.audit.per-file-ignore]\n"demo/*.so" = ["run-path-*"]\n'
     (tmp_path / "pyproject.toml").write_text(settings)
     assert run("audit", bad_wheel).status == 0
@@ -61,17 +61,17 @@ def test_a_project_may_settle_things_in_its_pyproject(run: Run, bad_wheel: Path,
         ('system-libraries = ["libx.so"]\ncpu-level = "x86-64-v2"\nclosed = true\nignore = ["run-path-relative"]', 0),
     ],
 )
-def test_settings_choose_what_is_checked(run: Run, bad_wheel: Path, tmp_path: Path, settings: str, status: int) -> None:
+def test_settings_select_what_is_checked(run: Run, bad_wheel: Path, tmp_path: Path, settings: str, status: int) -> None:
     (tmp_path / "pyproject.toml").write_text(f"[tool.rocwheel.audit]\n{settings}\n")
     assert run("audit", bad_wheel).status == status
 
 
-def test_options_come_before_settings(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_options_override_settings(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit]\nselect = ["tag-*"]\n')
     assert run("audit", bad_wheel, "--select", "run-path-*").status == 1
 
 
-def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_a_rule_pattern_that_matches_no_rule_is_refused(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit.per-file-ignore]\n"*" = ["runpath-*"]\n')
     finished = run("audit", bad_wheel)
     assert finished.status == 2
@@ -81,7 +81,7 @@ def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, bad_wheel: P
 
 
 @pytest.mark.parametrize("setting", ["dlopen", "loaded-by", "per-file-ignore"])
-def test_a_pattern_of_paths_that_fits_no_file_is_reported(
+def test_a_path_pattern_that_matches_no_file_is_reported(
     run: Run, bad_wheel: Path, tmp_path: Path, setting: str
 ) -> None:
     table = '"dmo/*" = ["run-path-relative"]\n"demo/*" = ["run-path-relative"]\n'
@@ -91,7 +91,7 @@ def test_a_pattern_of_paths_that_fits_no_file_is_reported(
     assert json.loads(run("audit", bad_wheel, "--json").stdout)["idle_patterns"] == [f"{setting} 'dmo/*'"]
 
 
-def test_a_recipe_may_say_what_is_opened_by_name(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_a_recipe_may_declare_libraries_opened_by_name(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('[audit]\nselect = ["unresolved-dlopen"]\n[audit.dlopen]\n"demo/*.so" = ["libfoo.so.1"]\n')
     finished = run("audit", bad_wheel, "--config", recipe)
@@ -110,14 +110,14 @@ def test_a_recipe_may_say_what_is_opened_by_name(run: Run, bad_wheel: Path, tmp_
     ],
     ids=["misspelled", "wrong type"],
 )
-def test_settings_that_are_wrong_are_named(run: Run, bad_wheel: Path, tmp_path: Path, text: str, found: str) -> None:
+def test_invalid_settings_are_reported(run: Run, bad_wheel: Path, tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "settings.toml").write_text(text)
     finished = run("audit", bad_wheel, "--config", tmp_path / "settings.toml")
     expected = "settings in [tool.rocwheel.audit] as described in docs/audit.md"
     assert finished == (2, "", f"error: {tmp_path / 'settings.toml'}: {found}; expected {expected}\n")
 
 
-def test_a_disk_that_does_not_say_whether_there_are_settings_is_told_by_its_folder(
+def test_a_disk_error_while_looking_for_settings_is_reported_with_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Path) -> bool:

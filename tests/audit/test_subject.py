@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.usefixtures("in_an_empty_folder")]
 
 
-def test_a_folder_with_a_wheel_for_each_python_is_audited_at_once(run: Run, tmp_path: Path) -> None:
+def test_wheels_for_several_pythons_in_one_folder_are_audited_together(run: Run, tmp_path: Path) -> None:
     built = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",), "$ORIGIN"), Lib("libb.so"))
     files: dict[str, Path | bytes] = {f"demo/{name}": built / name for name in ("a.so", "libb.so")}
     for python in ("cp311", "cp312"):
@@ -57,7 +57,7 @@ def environment(tmp_path: Path) -> Path:
     return install(tmp_path / "site", *wheels)
 
 
-def test_an_sdk_that_an_environment_lacks_is_reported(run: Run, environment: Path) -> None:
+def test_an_sdk_missing_from_an_environment_is_reported(run: Run, environment: Path) -> None:
     finished = run("audit", environment)
     assert finished.status == 1
     assert "needs libamdhip64.so.7, but its package rocm-sdk-core isn't installed" in finished.stdout
@@ -65,7 +65,7 @@ def test_an_sdk_that_an_environment_lacks_is_reported(run: Run, environment: Pat
     assert finished.stdout.endswith(" rules: 1 error, 0 warnings, 0 notes\n")
 
 
-def test_an_sdk_may_still_come_to_an_environment(run: Run, environment: Path, tmp_path: Path) -> None:
+def test_an_sdk_may_be_installed_into_an_environment_later(run: Run, environment: Path, tmp_path: Path) -> None:
     assert run("audit", environment, "--no-closed").status == 0
     coming = make_wheel(
         tmp_path / "coming", "third", {"third/x.py": b""}, tag="py3-none-any", requires=("rocm-sdk-core",)
@@ -75,7 +75,7 @@ def test_an_sdk_may_still_come_to_an_environment(run: Run, environment: Path, tm
     assert run("audit", environment).status == 0
 
 
-def test_what_is_to_be_installed_may_bring_an_sdk(run: Run, environment: Path, tmp_path: Path) -> None:
+def test_a_package_about_to_be_installed_may_bring_an_sdk(run: Run, environment: Path, tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("dist/demo-*.whl")
     assert run("audit", wheel, "--with", environment).status == 0
     assert run("audit", wheel, "--closed").status == 1
@@ -84,7 +84,7 @@ def test_what_is_to_be_installed_may_bring_an_sdk(run: Run, environment: Path, t
     assert run("audit", tmp_path / "unpacked").status == 0
 
 
-def test_an_environment_with_its_sdk_is_right(run: Run, environment: Path, tmp_path: Path) -> None:
+def test_an_environment_with_its_sdk_has_no_findings(run: Run, environment: Path, tmp_path: Path) -> None:
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "made").run()
     (core,) = tmp_path.glob("made/dist/rocm_sdk_core-*.whl")
     assert run("audit", environment, "--with", core).status == 0
@@ -93,13 +93,13 @@ def test_an_environment_with_its_sdk_is_right(run: Run, environment: Path, tmp_p
     assert finished.stdout.endswith(" rules: 0 errors, 0 warnings, 0 notes\n")
 
 
-def test_packages_made_of_the_sample_sdk_have_no_findings(run: Run, tmp_path: Path) -> None:
+def test_packages_built_from_the_sample_sdk_have_no_findings(run: Run, tmp_path: Path) -> None:
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "made").run()
     finished = run("audit", tmp_path / "made/dist")
     assert finished.status == 0
     assert finished.stdout.endswith(f"{len(ALL_RULES)} rules: 0 errors, 0 warnings, 0 notes\n")
 
 
-def test_the_artifacts_of_the_sample_sdk_have_no_findings(run: Run) -> None:
+def test_the_artifacts_of_the_sample_sdk_have_no_findings_when_audited(run: Run) -> None:
     finished = run("audit", SAMPLE_SDK)
     assert finished.stdout.endswith(f"{len(ALL_RULES)} rules: 0 errors, 0 warnings, 0 notes\n")

@@ -25,11 +25,11 @@ def uses(*requires: str, needed: tuple[str, ...] = ("libo.so",)) -> list[tuple[s
     return [(use.file.path, use.name, use.provider) for use in subject.undeclared_uses]
 
 
-def test_a_library_of_a_package_that_is_not_required_is_an_undeclared_use() -> None:
+def test_using_a_library_from_a_package_that_is_not_required_is_undeclared() -> None:
     assert uses() == [("demo/a.so", "libo.so", "other")]
 
 
-def test_a_library_of_a_required_package_is_declared() -> None:
+def test_using_a_library_from_a_required_package_is_declared() -> None:
     assert uses("other==1.0") == []
 
 
@@ -41,17 +41,17 @@ def subject_of(*files: object, **settings: object) -> Subject:
     return Subject(tree((package(), list(files))), AuditSettings(**settings))  # type: ignore[arg-type]
 
 
-def test_a_library_that_no_package_has_is_unresolved() -> None:
+def test_a_library_in_no_package_is_unresolved() -> None:
     (found,) = find_unresolved(subject_of(library("demo/a.so", "libnowhere.so.1")), "unresolved-library")
     assert (found.words, found.facts) == ("needs libnowhere.so.1", ("libnowhere.so.1", "demo/a.so"))
 
 
-def test_a_library_that_is_said_to_be_opened_by_name_is_not_unresolved() -> None:
+def test_a_library_declared_as_opened_by_name_is_not_unresolved() -> None:
     subject = subject_of(library("demo/a.so"), dlopen={"demo/a.so": ("libnowhere.so.1",)})
     assert list(find_unresolved(subject, "unresolved-library")) == []
 
 
-def test_what_a_package_that_is_not_audited_lacks_is_reported_once_for_what_loads_it() -> None:
+def test_a_library_missing_from_a_context_package_is_reported_once_per_user() -> None:
     context = package("other", is_context=True)
     users = [library(f"demo/{name}.so", "libo.so", runpath="$ORIGIN/../other") for name in "ab"]
     audited = tree((package(), users), (context, [library("other/libo.so", "libnowhere.so.1")]))
@@ -59,7 +59,7 @@ def test_what_a_package_that_is_not_audited_lacks_is_reported_once_for_what_load
     assert (found.user.path, found.words) == ("demo/a.so", "loads other/libo.so, which needs libnowhere.so.1")
 
 
-def test_folders_of_an_assumed_sdk_are_named_where_no_package_has_the_library() -> None:
+def test_folders_of_an_assumed_sdk_are_named_if_no_package_has_the_library() -> None:
     subject = subject_of(library("demo/a.so", "libamdhip64.so.7"))
     assert folders_with(subject, "libamdhip64.so.7") == ["_rocm_sdk_core/lib"]
     assert folders_with(subject, "libnowhere.so.1") == []
@@ -74,7 +74,7 @@ def test_folders_of_an_assumed_sdk_are_named_where_no_package_has_the_library() 
     ],
     ids=["none", "one", "many"],
 )
-def test_a_hint_names_the_folders_of_the_host_that_a_file_searches(run_path: str, hint: str) -> None:
+def test_a_hint_names_the_host_folders_in_the_run_path(run_path: str, hint: str) -> None:
     assert host_hint(library("demo/a.so", runpath=run_path)) == hint
 
 
@@ -83,7 +83,7 @@ NVIDIA = ("nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-nccl-cu12; e
 RUN_PATH = "$ORIGIN/../nvidia/cublas/lib:$ORIGIN/../nvidia/cuda_runtime/lib:$ORIGIN"
 
 
-def test_what_required_packages_would_have_is_one_line_for_each() -> None:
+def test_libraries_expected_from_one_required_package_are_one_finding() -> None:
     files = [
         library(f"demo/{name}.so", "libcublas.so.12", "libcublasLt.so.12", runpath=RUN_PATH) for name in ("a", "b")
     ]
@@ -113,7 +113,7 @@ def test_what_required_packages_would_have_is_one_line_for_each() -> None:
         ("libcublas.so.12", RUN_PATH, ("numpy",), ""),
     ],
 )
-def test_a_library_belongs_to_the_package_that_run_path_or_name_lead_to(
+def test_a_library_is_attributed_to_a_package_by_run_path_or_name(
     name: str, run_path: str | None, required: tuple[str, ...], packages: str
 ) -> None:
     audited = one(library("demo/a.so", name, runpath=run_path), owner=package(requires=required))
@@ -123,13 +123,13 @@ def test_a_library_belongs_to_the_package_that_run_path_or_name_lead_to(
     )
 
 
-def test_in_a_closed_set_an_absent_requirement_is_an_error() -> None:
+def test_in_a_closed_set_a_missing_requirement_is_an_error() -> None:
     audited = one(library("demo/a.so", "libcublas.so.12", runpath=RUN_PATH), owner=package(requires=NVIDIA))
     (finding,) = find(audited, select=(RULE,), closed=True)
     assert finding.severity.value == "error"
 
 
-def test_what_a_given_package_lacks_is_the_fault_of_the_file_that_needs_it() -> None:
+def test_a_library_missing_from_a_given_package_is_reported_for_its_user() -> None:
     user = library("demo/a.so", "libcublas.so.12", runpath=RUN_PATH)
     cublas = package("nvidia-cublas-cu12", is_context=True)
     audited = tree((package(requires=("nvidia-cublas-cu12",)), [user]), (cublas, []))
@@ -138,14 +138,14 @@ def test_what_a_given_package_lacks_is_the_fault_of_the_file_that_needs_it() -> 
     assert finding.found.startswith("needs libcublas.so.12, but neither the packages")
 
 
-def test_files_for_which_the_rule_is_left_out_are_not_counted() -> None:
+def test_files_that_ignore_the_rule_are_not_counted() -> None:
     files = [library(f"demo/{name}.so", "libcublas.so.12", runpath=RUN_PATH) for name in ("a", "b")]
     audited = one(*files, owner=package(requires=NVIDIA))
     (finding,) = find(audited, select=(RULE,), per_file_ignore={"demo/b.so": (RULE,)})
     assert "1 file needs 1 library" in finding.found
 
 
-def test_what_another_package_of_the_same_sdk_has_in_its_own_version_belongs_to_it() -> None:
+def test_an_sdk_library_is_attributed_to_the_required_sdk_package() -> None:
     user = library("_rocm_sdk_libraries/lib/librocsolver.so.0", "librocm-openblas.so.0.3")
     owner = package("rocm-sdk-libraries", requires=("rocm-sdk-core==7.0",))
     (finding,) = find(one(user, owner=owner), select=(RULE,))
@@ -165,19 +165,19 @@ def lacking_torch() -> Tree:
     return tree((package(requires=("torch",)), users), (torch, [loaded]))
 
 
-def test_what_a_context_package_requires_is_missed_by_the_package_that_loads_its_files() -> None:
+def test_a_context_requirement_is_reported_for_the_package_that_loads_it() -> None:
     (finding,) = find(lacking_torch(), select=(RULE,))
     assert (finding.file, finding.distribution) == ("demo-1.0-py3-none-manylinux_2_17_x86_64.whl", "demo")
     need = "1 file needs 1 library from that package: libcublas.so.12"
     assert finding.found == f"loads files of torch, which requires nvidia-cublas-cu12, which isn't given, and {need}"
 
 
-def test_a_finding_at_an_ignored_file_is_told_of_the_next_that_has_it() -> None:
+def test_if_a_file_is_ignored_the_next_file_with_the_same_finding_is_reported() -> None:
     assert len(find(lacking_torch(), select=(RULE,), per_file_ignore={"demo/a.so": (RULE,)})) == 1
     assert find(lacking_torch(), select=(RULE,), per_file_ignore={"demo/*.so": (RULE,)}) == []
 
 
-def test_one_library_more_that_is_missing_leaves_the_finding_known() -> None:
+def test_another_missing_library_does_not_change_the_fingerprint() -> None:
     prints = set()
     for names in (["libcublas.so.12"], ["libcublas.so.12", "libcublasLt.so.12"]):
         audited = one(library("demo/a.so", *names, runpath=RUN_PATH), owner=package(requires=NVIDIA))

@@ -36,7 +36,7 @@ def toolkit(*needed: str, option: ToolkitOption = "auto", requires: tuple[str, .
     ],
     ids=["as the SDK has it", "with a shared one", "with one that is of no toolkit"],
 )
-def test_a_wheel_that_needs_the_libraries_of_the_sdk_uses_the_sdk(needed: tuple[str, ...]) -> None:
+def test_a_wheel_that_needs_sdk_libraries_uses_the_sdk(needed: tuple[str, ...]) -> None:
     assert toolkit(*needed) == Toolkit(is_sdk=True)
 
 
@@ -58,45 +58,45 @@ def test_a_wheel_that_needs_the_libraries_of_the_sdk_uses_the_sdk(needed: tuple[
     ],
     ids=["no toolkit", "shared by toolkits", "another ROCm", "parts that no SDK has", "CUDA and ROCm", "CUDA"],
 )
-def test_a_wheel_for_another_toolkit_is_left_to_the_system(needed: tuple[str, ...], reason: str) -> None:
+def test_a_wheel_for_another_toolkit_uses_the_system_libraries(needed: tuple[str, ...], reason: str) -> None:
     assert toolkit(*needed) == Toolkit(is_sdk=False, reason=reason)
 
 
-def test_a_wheel_for_a_newer_rocm_than_the_table_is_told_apart() -> None:
+def test_a_wheel_for_a_newer_rocm_than_in_the_table_is_recognized() -> None:
     found = "libamdhip64.so.8 (the SDK has libamdhip64.so.7)"
     reason = f"a newer ROCm version than rocwheel's list of SDK libraries because of {found}"
     assert toolkit("libamdhip64.so.8", "librccl.so.1") == Toolkit(is_sdk=False, reason=reason, is_newer=True)
 
 
-def test_where_the_sdk_is_given_a_newer_library_is_of_another_rocm() -> None:
+def test_with_a_given_sdk_a_newer_library_belongs_to_another_rocm() -> None:
     found = toolkit_of(tree((package(), [library("demo/a.so", "libamdhip64.so.8")]), CORE_7))
     reason = "another version of ROCm because of libamdhip64.so.8 (the SDK has libamdhip64.so.7)"
     assert found == Toolkit(is_sdk=False, reason=reason)
 
 
-def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_cuda() -> None:
+def test_a_wheel_that_requires_the_sdk_uses_it_despite_cuda() -> None:
     assert toolkit("libcudart.so.12", requires=("rocm-sdk-core==7.1",)) == Toolkit(is_sdk=True)
     assert toolkit("libcudart.so.12", requires=("rocm[libraries]",)) == Toolkit(is_sdk=True)
 
 
 @pytest.mark.parametrize("needed", ["libcudart.so.12", "libmigraphx_c.so.3"])
-def test_a_wheel_that_loads_from_the_sdk_at_hand_uses_it_as_if_it_required_that(needed: str) -> None:
+def test_a_wheel_that_loads_libraries_from_a_given_sdk_uses_the_sdk(needed: str) -> None:
     files = [library("demo/a.so", "libamdhip64.so.7", needed, runpath="$ORIGIN/../_rocm_sdk_core/lib")]
     assert toolkit_of(tree((package(), files), CORE_7)) == Toolkit(is_sdk=True)
     assert not toolkit_of(tree((package(), files))).is_sdk
 
 
-def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_what_that_lacks() -> None:
+def test_a_wheel_that_requires_the_sdk_uses_it_despite_missing_libraries() -> None:
     assert toolkit("libmigraphx_c.so.3", requires=("rocm-sdk-core==7.1",)) == Toolkit(is_sdk=True)
 
 
-def test_a_package_at_hand_may_have_what_the_sdk_lacks() -> None:
+def test_a_given_package_may_have_a_library_that_the_sdk_lacks() -> None:
     migraphx = (package("migraphx", is_context=True), [library("migraphx/libmigraphx_c.so.3")])
     made = tree((package(), [library("demo/a.so", "libmigraphx_c.so.3", "libamdhip64.so.7")]), migraphx)
     assert toolkit_of(made) == Toolkit(is_sdk=True)
 
 
-def test_libraries_that_the_wheel_has_itself_say_nothing() -> None:
+def test_bundled_libraries_do_not_determine_the_toolkit() -> None:
     files = [library("demo/a.so", "libamdhip64.so.6"), library("demo/lib/libamdhip64.so.6")]
     made = tree((package(), files))
     assert toolkit_of(made) == Toolkit(is_sdk=False)
@@ -112,7 +112,7 @@ def test_libraries_that_the_wheel_has_itself_say_nothing() -> None:
     ],
     ids=["6 for 6", "6 for 7", "7 for 6", "7 for 7"],
 )
-def test_the_packages_at_hand_decide_which_versions_the_sdk_has(
+def test_the_given_packages_determine_the_library_versions_of_the_sdk(
     sdk: tuple[object, list[object]], needed: str, expected: bool
 ) -> None:
     made = tree((package(), [library("demo/a.so", needed)]), sdk)  # type: ignore[arg-type]
@@ -130,10 +130,10 @@ def test_the_packages_at_hand_decide_which_versions_the_sdk_has(
     ],
 )
 @pytest.mark.parametrize("needed", [(), ("libamdhip64.so.7",)], ids=["alone", "with a library of the SDK"])
-def test_other_versions_of_what_rocm_does_not_version_say_nothing(name: str, needed: tuple[str, ...]) -> None:
+def test_libraries_that_rocm_does_not_version_do_not_determine_the_toolkit(name: str, needed: tuple[str, ...]) -> None:
     assert toolkit(name, *needed) == Toolkit(is_sdk=bool(needed))
 
 
-def test_users_have_the_last_word() -> None:
+def test_the_toolkit_option_overrides_detection() -> None:
     assert toolkit("libcudart.so.12", option="sdk") == Toolkit(is_sdk=True, is_told=True)
     assert toolkit("libamdhip64.so.7", option="system") == Toolkit(is_sdk=False, is_told=True)

@@ -44,7 +44,7 @@ TARGETS = st.builds(
         ("gfx9-4-generic:xnack+", TargetId("gfx9-4-generic", xnack=True)),
     ],
 )
-def test_target_id_is_parsed(text: str, target: TargetId) -> None:
+def test_a_target_id_is_parsed(text: str, target: TargetId) -> None:
     assert parse_target_id(text) == target
 
 
@@ -53,12 +53,12 @@ def test_features_are_printed_in_canonical_order() -> None:
 
 
 @given(TARGETS)
-def test_printed_target_id_parses_to_the_same(target: TargetId) -> None:
+def test_target_ids_round_trip_through_text(target: TargetId) -> None:
     assert parse_target_id(str(target)) == target
 
 
 @given(TARGETS, st.sampled_from(["hip", "hipv4", "openmp"]))
-def test_printed_entry_id_parses_to_the_same(target: TargetId, kind: str) -> None:
+def test_entry_ids_round_trip_through_text(target: TargetId, kind: str) -> None:
     entry = BundleEntryId(kind, "amdgcn-amd-amdhsa-", target)
     assert BundleEntryId.parse(str(entry)) == entry
 
@@ -75,7 +75,7 @@ def test_printed_entry_id_parses_to_the_same(target: TargetId, kind: str) -> Non
         ("gfx906:", "the feature ''"),
     ],
 )
-def test_bad_target_id_is_refused_with_the_part_at_fault(text: str, part: str) -> None:
+def test_a_bad_target_id_is_refused_with_the_faulty_part(text: str, part: str) -> None:
     message = (
         f"--keep: {text!r} isn't a target ID because of {part}; expected a processor and at most one setting each "
         "for sramecc "
@@ -97,7 +97,7 @@ def test_bad_target_id_is_refused_with_the_part_at_fault(text: str, part: str) -
         ("host-x86_64-pc-linux-gnu-", "host", "x86_64-pc-linux-gnu", None),
     ],
 )
-def test_entry_id_of_every_compiler_is_parsed(text: str, kind: str, triple: str, target: TargetId | None) -> None:
+def test_entry_ids_from_every_compiler_are_parsed(text: str, kind: str, triple: str, target: TargetId | None) -> None:
     assert BundleEntryId.parse(text) == BundleEntryId(kind, triple, target)
 
 
@@ -120,7 +120,7 @@ def test_text_that_is_not_an_entry_id_is_refused(text: str) -> None:
         pytest.param("gfx9-4-generic:xnack-", "gfx9-4-generic", id="generic"),
     ],
 )
-def test_the_processor_of_a_target_id_has_no_features(target: str, expected: str) -> None:
+def test_the_processor_of_a_target_id_excludes_features(target: str, expected: str) -> None:
     assert processor_of(target) == expected
 
 
@@ -134,7 +134,7 @@ def test_the_processor_of_a_target_id_has_no_features(target: str, expected: str
         ("hip-amdgpu12.50-amd-amdhsa--gfx1250", "gfx1250-strict", "hip-amdgpu12.50-amd-amdhsa--gfx1250-strict"),
     ],
 )
-def test_the_id_of_code_for_another_target_has_its_processor_everywhere(entry: str, new: str, renamed: str) -> None:
+def test_a_retargeted_entry_id_contains_the_new_processor_everywhere(entry: str, new: str, renamed: str) -> None:
     assert str(BundleEntryId.parse(entry).retargeted(parse_target_id(new))) == renamed
 
 
@@ -157,7 +157,7 @@ def code_of(data: memoryview, target: str) -> memoryview:
         ("hip/fam.gfx1100.hipfb", "gfx11-generic", 6, 0x1000054),
     ],
 )
-def test_target_and_version_are_read_from_the_header(
+def test_the_target_and_version_are_read_from_the_header(
     fixture: Fixture, name: str, target: str, version: int, flags: int
 ) -> None:
     code = read_code_object(code_of(fixture(name), target), place=PLACE)
@@ -165,13 +165,13 @@ def test_target_and_version_are_read_from_the_header(
 
 
 @pytest.mark.parametrize(("name", "version"), [("v16/vadd.cov2.hipfb", 2), ("v16/vadd.cov3.hipfb", 3)])
-def test_old_versions_hold_features_elsewhere(fixture: Fixture, name: str, version: int) -> None:
+def test_old_versions_store_features_elsewhere(fixture: Fixture, name: str, version: int) -> None:
     code = read_code_object(code_of(fixture(name), "gfx906"), place=PLACE)
     assert (code.version, code.target) == (version, TargetId("gfx906", sramecc=True, xnack=True))
 
 
 @pytest.mark.parametrize("llvm", ["16", "19", "22", "23"])
-def test_machines_and_flags_are_those_that_llvm_writes(fixture: Fixture, llvm: str) -> None:
+def test_machine_numbers_and_flags_agree_with_llvm(fixture: Fixture, llvm: str) -> None:
     rows = [line.split() for line in bytes(fixture(f"mach/flags.{llvm}")).decode().splitlines()]
     known = [(name, int(flags, 16)) for name, flags, *_ in rows if int(flags, 16)]
     assert len(known) >= 38
@@ -194,7 +194,7 @@ def test_machines_and_flags_are_those_that_llvm_writes(fixture: Fixture, llvm: s
         ("gfx1031", 0x37),
     ],
 )
-def test_flags_of_a_target_are_those_of_the_compiler(target: str, flags: int) -> None:
+def test_the_flags_of_a_target_agree_with_the_compiler(target: str, flags: int) -> None:
     assert encode_flags(parse_target_id(target), place=PLACE) == flags
 
 
@@ -206,12 +206,12 @@ def test_flags_of_a_target_are_those_of_the_compiler(target: str, flags: int) ->
         ("gfx900:sramecc+", "x.co: offset 0x0: gfx900 doesn't have the feature sramecc"),
     ],
 )
-def test_flags_of_an_impossible_target_are_refused(target: str, message: str) -> None:
+def test_encoding_the_flags_of_an_impossible_target_is_refused(target: str, message: str) -> None:
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         encode_flags(parse_target_id(target), place=PLACE)
 
 
-def test_processor_without_a_number_is_unknown() -> None:
+def test_a_processor_without_a_machine_number_is_unknown() -> None:
     assert machine_of("gfx1") is None
     assert machine_of_number(0) is None
 
@@ -230,7 +230,7 @@ def test_processor_without_a_number_is_unknown() -> None:
     ],
     ids=["machine", "abi", "abi version", "program headers", "notes"],
 )
-def test_damaged_code_object_is_refused(fixture: Fixture, edit: tuple[int, bytes], message: str) -> None:
+def test_a_damaged_code_object_is_refused(fixture: Fixture, edit: tuple[int, bytes], message: str) -> None:
     offset, new = edit
     data = bytearray(code_of(fixture("v22/saxpy.hipfb"), "gfx1030"))
     data[offset : offset + len(new)] = new

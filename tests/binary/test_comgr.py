@@ -57,7 +57,7 @@ def find(comgr: LaterComgr, data: bytes, *targets: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("load", [load_comgr, load_later_comgr])
-def test_kept_code_is_found_and_removed_code_is_not(
+def test_comgr_finds_kept_code_and_does_not_find_removed_code(
     fixture: Fixture, load: Callable[[], ComgrCalls | LaterComgr]
 ) -> None:
     comgr = load()
@@ -86,7 +86,7 @@ def test_kept_code_is_found_and_removed_code_is_not(
         ("v23/saxpy.ccob.hipfb", PLAIN),
     ],
 )
-def test_code_in_bundles_of_every_format_is_found_as_rocwheel_reads_it(
+def test_comgr_and_rocwheel_find_the_same_code_in_every_bundle_format(
     fixture: Fixture, name: str, storage: Storage
 ) -> None:
     comgr = load_later_comgr()
@@ -100,7 +100,7 @@ def test_code_in_bundles_of_every_format_is_found_as_rocwheel_reads_it(
     ]
 
 
-def test_host_entry_of_old_compilers_does_not_keep_later_readers_from_compressed_code(fixture: Fixture) -> None:
+def test_the_host_entry_of_old_compilers_is_rewritten_on_compression(fixture: Fixture) -> None:
     comgr = load_later_comgr()
     data, isas = fixture("v16/saxpy.hipfb"), [f"{ISA}gfx906", f"{ISA}gfx942"]
     compressed = rewrite(data, None, Storage(compress=True))
@@ -121,7 +121,7 @@ def test_host_entry_of_old_compilers_does_not_keep_later_readers_from_compressed
 
 @pytest.mark.parametrize("name", ["v16/saxpy.hipfb", "v19/saxpy.hipfb", "v22/saxpy.hipfb", "v23/saxpy.hipfb"])
 @pytest.mark.parametrize("storage", [PLAIN, Storage(compress=True)], ids=["plain", "compressed"])
-def test_code_that_was_retargeted_is_that_of_the_new_target(fixture: Fixture, name: str, storage: Storage) -> None:
+def test_comgr_finds_retargeted_code_under_the_new_target(fixture: Fixture, name: str, storage: Storage) -> None:
     comgr = load_later_comgr()
     [code] = find(comgr, rewrite(fixture(name), ADD, storage), "gfx1031")
     assert (comgr.isa_name(code), comgr.kernels(code)) == (f"{ISA}gfx1031", 1)
@@ -138,9 +138,7 @@ def test_code_that_was_retargeted_is_that_of_the_new_target(fixture: Fixture, na
         ("v23/saxpy.hipfb", {6}),
     ],
 )
-def test_target_and_kernels_of_code_objects_are_read_as_comgr_reads_them(
-    fixture: Fixture, name: str, versions: set[int]
-) -> None:
+def test_comgr_and_rocwheel_read_the_same_target_and_kernels(fixture: Fixture, name: str, versions: set[int]) -> None:
     comgr = load_later_comgr()
     found = set()
     for data in code_of(fixture(name))[1].values():
@@ -151,9 +149,7 @@ def test_target_and_kernels_of_code_objects_are_read_as_comgr_reads_them(
     assert found == versions
 
 
-def test_debians_comgr_takes_later_compressed_bundles_for_the_first_while_its_cache_is_on(
-    fixture: Fixture, tmp_path: Path
-) -> None:
+def test_comgr_from_debian_confuses_compressed_bundles_while_its_cache_is_on(fixture: Fixture, tmp_path: Path) -> None:
     comgr = load_later_comgr()
     caching = msgspec.structs.replace(comgr, cache=str(tmp_path))
     first, second = (bytes(fixture(name)) for name in ("v19/saxpy.ccob.hipfb", "edge/zlib.v2.ccob"))

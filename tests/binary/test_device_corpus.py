@@ -47,7 +47,7 @@ def test_bundles_targets_and_kernels_are_counted(library: Path) -> None:
     ]
 
 
-def test_compressed_library_holds_the_same_bundles_in_a_tenth_of_the_space(library: Path, tmp_path: Path) -> None:
+def test_a_compressed_library_has_the_same_bundles_in_a_tenth_of_the_space(library: Path, tmp_path: Path) -> None:
     small = tmp_path / "librocsparse.so"
     report = rewrite_device_code(library, small, None, Storage(compress=True, level=3), jobs=2)
     assert report.changed == 111

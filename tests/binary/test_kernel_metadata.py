@@ -68,7 +68,7 @@ def test_every_note_of_relocatable_device_code_is_read(fixture: Fixture) -> None
     assert count_kernels(data, read_code_object(data, place=PLACE), place=PLACE) == 2
 
 
-def test_version_3_has_no_target_and_version_2_no_such_note(fixture: Fixture) -> None:
+def test_version_3_metadata_has_no_target_and_version_2_has_no_such_note(fixture: Fixture) -> None:
     assert [note.target for note in metadata_of(code_of(fixture("v16/vadd.cov3.hipfb"), "gfx906"))] == [""]
     assert metadata_of(code_of(fixture("v16/vadd.cov2.hipfb"), "gfx906")) == ()
 
@@ -82,7 +82,7 @@ def test_version_3_has_no_target_and_version_2_no_such_note(fixture: Fixture) ->
     ],
     ids=["no MessagePack", "no map", "size"],
 )
-def test_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, message: str) -> None:
+def test_a_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, message: str) -> None:
     data = bytearray(code_of(fixture("v22/saxpy.hipfb"), "gfx1030"))
     data[offset : offset + len(new)] = new
     with pytest.raises((DeviceCodeError, ElfError), match=re.escape(f"x.co: offset 0x0: {message}")):
@@ -90,20 +90,20 @@ def test_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, mess
 
 
 @pytest.mark.parametrize("shape", [CodeMetadata, dict[str, msgspec.Raw]], ids=["all", "top level"])
-def test_note_that_is_nested_without_end_is_refused(shape: type) -> None:
+def test_a_deeply_nested_note_is_refused(shape: type) -> None:
     note = memoryview(b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0")
     with pytest.raises(DeviceCodeError, match=r"^x.co: offset 0x0: a metadata note that isn't valid MessagePack for"):
         decode_note(msgspec.msgpack.Decoder(shape), note, PLACE)
 
 
-def test_kernels_of_version_2_are_counted_by_their_symbols(fixture: Fixture, run_tool: RunTool, tmp_path: Path) -> None:
+def test_kernels_in_version_2_code_are_counted_by_symbols(fixture: Fixture, run_tool: RunTool, tmp_path: Path) -> None:
     data = code_of(fixture("v16/vadd.cov2.hipfb"), "gfx906")
     assert count_kernels(data, read_code_object(data, place=PLACE), place=PLACE) == 1
     (tmp_path / "x.co").write_bytes(data)
     assert run_tool(["llvm-readelf-16", "--dyn-syms", str(tmp_path / "x.co")]).count(" AMDGPU_HSA_KERNEL ") == 1
 
 
-def test_kernels_of_version_2_that_is_not_linked_are_unknown(fixture: Fixture) -> None:
+def test_the_number_of_kernels_in_unlinked_version_2_code_is_unknown(fixture: Fixture) -> None:
     data = bytearray(code_of(fixture("v16/vadd.cov2.hipfb"), "gfx906"))
     program_headers = range(64, 64 + 8 * 56, 56)
     [dynamic] = [offset for offset in program_headers if data[offset : offset + 4] == b"\2\0\0\0"]
@@ -156,7 +156,7 @@ def with_note(data: memoryview, isa: str) -> memoryview:
         ("gfx906", "gfx900", "amdgpu-amd-amdhsa--", "amdgpu-amd-amdhsa--gfx900"),
     ],
 )
-def test_the_processor_in_the_architecture_of_llvm_24_is_renamed_too(
+def test_the_processor_inside_the_llvm_24_architecture_name_is_also_renamed(
     fixture: Fixture, old: str, new: str, isa: str, renamed: str
 ) -> None:
     data = with_note(code_of_of_target_note(fixture("v22/saxpy.hipfb"), old), f"{isa}{old}")
@@ -175,7 +175,7 @@ def test_the_processor_in_the_architecture_of_llvm_24_is_renamed_too(
         ("v22/libtwo.rdc.so", "gfx1030", "gfx1031", "amdgcn-amd-amdhsa--gfx1031"),
     ],
 )
-def test_target_is_renamed_in_every_note_and_nothing_else(
+def test_the_target_is_renamed_in_every_note_and_nothing_else_changes(
     fixture: Fixture, name: str, old: str, new: str, isa: str
 ) -> None:
     data = code_of_of_target_note(fixture(name), old)
@@ -185,7 +185,7 @@ def test_target_is_renamed_in_every_note_and_nothing_else(
 
 
 @pytest.mark.parametrize("new", ["gfx90a:xnack-", "gfx90c"])
-def test_llvm_reads_the_renamed_note(fixture: Fixture, run_tool: RunTool, tmp_path: Path, new: str) -> None:
+def test_llvm_can_read_the_renamed_note(fixture: Fixture, run_tool: RunTool, tmp_path: Path, new: str) -> None:
     path = tmp_path / "x.co"
     path.write_bytes(rename(code_of_of_target_note(fixture("v22/saxpy.hipfb"), "gfx90a:xnack+"), "gfx90a:xnack+", new))
     report = run_tool(["llvm-readelf-22", "-n", str(path)])
@@ -193,7 +193,7 @@ def test_llvm_reads_the_renamed_note(fixture: Fixture, run_tool: RunTool, tmp_pa
     assert re.search(r"\.name: +saxpy\n", report)
 
 
-def test_note_without_a_target_stays(fixture: Fixture) -> None:
+def test_a_note_without_a_target_does_not_change(fixture: Fixture) -> None:
     data = code_of_of_target_note(fixture("v16/vadd.cov3.hipfb"), "gfx906")
     assert rename(data, "gfx906", "gfx900") == data
 
@@ -205,12 +205,12 @@ def test_note_without_a_target_stays(fixture: Fixture) -> None:
         ("gfx906", "gfx906:xnack-", "a metadata note without enough room to replace 'gfx906' with 'gfx906:xnack-'"),
     ],
 )
-def test_name_that_is_longer_is_refused(fixture: Fixture, old: str, new: str, message: str) -> None:
+def test_a_longer_target_name_is_refused(fixture: Fixture, old: str, new: str, message: str) -> None:
     with pytest.raises(DeviceCodeError, match=re.escape(f"x.co: offset 0x0: {message}")):
         rename(code_of_of_target_note(fixture("v22/saxpy.hipfb"), old), old, new)
 
 
-def test_note_of_another_target_is_refused(fixture: Fixture) -> None:
+def test_a_note_for_another_target_is_refused(fixture: Fixture) -> None:
     message = "x.co: offset 0x0: a metadata note for 'amdgcn-amd-amdhsa--gfx1030'; expected a note for 'gfx1100'"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rename(code_of_of_target_note(fixture("v22/saxpy.hipfb"), "gfx1030"), "gfx1100", "gfx1101")

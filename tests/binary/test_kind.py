@@ -50,7 +50,7 @@ def true_of(head: bytes) -> set[str]:
         pytest.param(ELF64[:3], set(), id="cut off"),
     ],
 )
-def test_kind_of_a_file_is_known_by_its_first_bytes(head: bytes, expected: set[str]) -> None:
+def test_the_kind_of_a_file_is_determined_by_its_first_bytes(head: bytes, expected: set[str]) -> None:
     assert true_of(head) == expected
 
 
@@ -65,5 +65,5 @@ def test_kind_of_a_file_is_known_by_its_first_bytes(head: bytes, expected: set[s
         (TEXT, False),
     ],
 )
-def test_an_elf_file_that_ends_within_its_header_is_cut(data: bytes, expected: bool) -> None:
+def test_an_elf_file_that_ends_inside_its_header_is_truncated(data: bytes, expected: bool) -> None:
     assert (is_cut_elf(data), is_cut_elf(memoryview(data))) == (expected, expected)

@@ -43,7 +43,7 @@ KEPT = ["gfx1030", "gfx90a:xnack+", "gfx90a:xnack-"]
     [(None, ALL), (KEEP, KEPT), (ADD, ["gfx1030", "gfx1031", *ALL[1:]])],
     ids=["compress", "prune", "retarget"],
 )
-def test_bundler_lists_and_unbundles_the_result(
+def test_the_bundler_lists_and_unbundles_the_result(
     fixture_path: FixturePath,
     run_tool: RunTool,
     tmp_path: Path,

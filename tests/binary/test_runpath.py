@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("name", ["static", "library.o"])
-def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
+def test_a_file_without_a_dynamic_section_is_refused(name: str) -> None:
     message = (
         "file: no dynamic section, so no space for a run path; expected a shared library or a dynamically linked "
         "program. Leave the file unchanged: static programs and object files don't search for libraries."
@@ -54,12 +54,12 @@ def test_a_static_pie_program_is_refused(tag: RunpathTag) -> None:
         edit(load("static-pie"), "$ORIGIN", tag)
 
 
-def test_a_static_pie_program_without_run_path_stays_so() -> None:
+def test_removing_a_missing_run_path_from_a_static_pie_program_changes_nothing() -> None:
     assert plan_runpath(load("static-pie"), "", RUNPATH, name="file").is_identity
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc and glibc's static libraries (Debian: gcc, libc6-dev)")
-def test_a_static_pie_program_starts_once_its_run_path_is_removed(tmp_path: Path) -> None:
+def test_a_static_pie_program_starts_after_its_run_path_is_removed(tmp_path: Path) -> None:
     """A program with all of glibc, and so too large for a fixture."""
     command = ["gcc", "-static-pie", "-Wl,-rpath,/opt/rocm/lib", "-x", "c", "-", "-o", str(tmp_path / "linked")]
     subprocess.run(command, input=b"int main(void) { return 42; }", check=True)
@@ -106,7 +106,7 @@ def test_a_program_with_an_enormous_bss_is_refused() -> None:
         edit(bytes(data), LONG)
 
 
-def test_tables_that_lie_in_each_other_are_refused() -> None:
+def test_overlapping_tables_are_refused() -> None:
     data = load("libplain.so")
     strings = next(section for section in read_sections(data, name="file") if section.name == ".dynstr")
     entry = (5).to_bytes(8, "little") + strings.address.to_bytes(8, "little")
@@ -116,7 +116,7 @@ def test_tables_that_lie_in_each_other_are_refused() -> None:
         edit(data.replace(entry, entry[:8] + bytes(8)), LONG)
 
 
-def test_a_dynamic_section_at_two_places_is_refused() -> None:
+def test_a_dynamic_section_at_two_offsets_is_refused() -> None:
     data = bytearray(load("libplain.so"))
     index, segment = next(
         (index, segment) for index, segment in enumerate(read_elf(data, name="file").segments) if segment.type == 2
@@ -197,19 +197,19 @@ def test_a_run_path_that_fits_is_written_in_place() -> None:
     assert patch == FilePatch(len(data), (Replacement.of(data.index(b"/opt/rocm/lib\0"), b"$ORIGIN\0\0\0\0\0\0\0"),))
 
 
-def test_a_run_path_that_is_right_gives_the_identity() -> None:
+def test_setting_the_same_run_path_changes_nothing() -> None:
     patch = plan_runpath(load("libanswer.so.1"), "/opt/rocm/lib", RUNPATH, name="file")
     assert patch.is_identity
     assert patch == FilePatch(14240)
 
 
-def test_only_the_tag_changes_when_the_string_stays() -> None:
+def test_only_the_tag_changes_if_the_string_stays_the_same() -> None:
     patch = plan_runpath(load("librpath.so"), "/opt/rocm/lib", RUNPATH, name="file")
     assert [bytes(new.data)[0] for new in patch.replacements] == [29]
     assert run_paths(apply(load("librpath.so"), patch)) == (None, "/opt/rocm/lib")
 
 
-def test_a_string_that_is_the_end_of_another_is_shared_with_it() -> None:
+def test_a_run_path_that_is_a_suffix_of_another_string_is_shared() -> None:
     data = load("libanswer.so.1")
     patch = plan_runpath(data, "rocm/lib", RUNPATH, name="file")
     assert patch.size == len(data)
@@ -217,7 +217,7 @@ def test_a_string_that_is_the_end_of_another_is_shared_with_it() -> None:
     assert run_paths(apply(data, patch)) == (None, "rocm/lib")
 
 
-def test_bytes_that_another_string_uses_are_left_alone(tmp_path: Path) -> None:
+def test_bytes_used_by_another_string_are_not_overwritten(tmp_path: Path) -> None:
     data = load("libshared-tail.so")
     changed = edit(data, "$ORIGIN")
     old = data.index(b"/opt/rocm/answer\0")
@@ -234,7 +234,7 @@ def test_a_longer_run_path_adds_one_segment() -> None:
     assert loads(changed)[-1].flags == 4
 
 
-def test_the_next_run_path_goes_into_the_slack_of_the_added_segment() -> None:
+def test_the_next_run_path_uses_the_slack_of_the_added_segment() -> None:
     once = edit(load("libanswer.so.1"), LONG)
     twice = edit(once, LONG + ":/opt/more")
     assert run_paths(twice) == (None, LONG + ":/opt/more")
@@ -250,7 +250,7 @@ def test_a_much_longer_run_path_extends_the_added_segment() -> None:
     assert loads(twice)[-1].file_size - loads(once)[-1].file_size == len(twice) - len(once) == len(LONGER) - len(LONG)
 
 
-def test_a_segment_that_ends_file_and_memory_grows_instead(tmp_path: Path) -> None:
+def test_a_segment_at_the_end_of_both_file_and_memory_grows_instead(tmp_path: Path) -> None:
     data = load("libno-sections.so")
     changed = edit(data, LONG)
     assert len(loads(changed)) == len(loads(data))
@@ -258,23 +258,23 @@ def test_a_segment_that_ends_file_and_memory_grows_instead(tmp_path: Path) -> No
     assert loaded(changed, tmp_path) == LOADED
 
 
-def test_a_program_that_may_read_data_from_its_end_does_not_grow() -> None:
+def test_a_program_with_data_at_the_end_does_not_grow() -> None:
     program = load("program-pie") + b"payload" + bytes(9)
     message = "16 bytes after the last section, which the program may read from the end of the file"
     with pytest.raises(ElfError, match=f"^file: {message}"):
         edit(program, LONG)
 
 
-def test_a_program_that_may_read_data_from_its_end_gets_a_run_path_that_fits() -> None:
+def test_a_program_with_data_at_the_end_accepts_a_run_path_that_fits() -> None:
     program = edit(load("program-pie"), LONG) + b"payload"
     assert edit(program, "$ORIGIN").endswith(b"payload")
 
 
-def test_zeros_at_the_end_of_a_program_are_no_data() -> None:
+def test_zero_bytes_at_the_end_of_a_program_are_not_data() -> None:
     assert run_paths(edit(load("program-pie") + bytes(9), LONG))[1] == LONG
 
 
-def test_an_empty_run_path_removes_the_entry_and_nothing_else() -> None:
+def test_an_empty_run_path_removes_only_the_entry() -> None:
     data = load("libanswer.so.1")
     changed = edit(data, "")
     assert run_paths(changed) == (None, None)
@@ -283,7 +283,7 @@ def test_an_empty_run_path_removes_the_entry_and_nothing_else() -> None:
     assert read_elf(changed, name="file") == expected
 
 
-def test_removing_what_is_not_there_gives_the_identity() -> None:
+def test_removing_a_missing_run_path_changes_nothing() -> None:
     assert plan_runpath(load("libplain.so"), "", RUNPATH, name="file").is_identity
 
 
@@ -291,7 +291,7 @@ def test_removing_what_is_not_there_gives_the_identity() -> None:
     ("tag", "expected"), [(RPATH, (LONG, None)), (RUNPATH, (None, LONG))], ids=["RPATH", "RUNPATH"]
 )
 @pytest.mark.parametrize("name", LIBRARIES + PROGRAMS)
-def test_one_tag_stands_afterwards(name: str, tag: RunpathTag, expected: tuple[str | None, str | None]) -> None:
+def test_only_the_requested_tag_remains(name: str, tag: RunpathTag, expected: tuple[str | None, str | None]) -> None:
     assert run_paths(edit(load(name), LONG, tag)) == expected
 
 
@@ -307,7 +307,7 @@ def test_a_second_tag_is_removed() -> None:
     assert run_paths(edit(data, "/opt/rocm/lib", RPATH)) == ("/opt/rocm/lib", None)
 
 
-def test_a_run_path_that_is_not_text_is_set_kept_and_replaced() -> None:
+def test_a_run_path_that_is_not_utf8_can_be_set_kept_and_replaced() -> None:
     data = edit(load("libanswer.so.1"), "/opt/caf\udce9/lib")
     assert b"\0/opt/caf\xe9/lib\0" in data
     assert run_paths(data) == (None, "/opt/caf\udce9/lib")
@@ -334,7 +334,7 @@ def test_no_other_section_changes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARIES + PROGRAMS)
-def test_every_other_fact_stays(name: str) -> None:
+def test_no_other_fact_changes(name: str) -> None:
     data = load(name)
     before, after = read_elf(data, name="file"), read_elf(edit(edit(data, LONG), LONGER), name="file")
     assert after == msgspec.structs.replace(before, rpath=None, runpath=LONGER, segments=after.segments)
@@ -342,7 +342,7 @@ def test_every_other_fact_stays(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*LIBRARIES, *PROGRAMS} - {"libbss.so"}))
-def test_the_program_headers_are_loaded_from_where_kernels_look_for_them(name: str) -> None:
+def test_the_program_headers_are_loaded_at_the_address_that_kernels_expect(name: str) -> None:
     changed = edit(load(name), LONG)
     table = int.from_bytes(changed[32:40], "little")
     segments = loads(changed)
@@ -363,7 +363,7 @@ def test_a_program_runs_after_each_change(name: str, tmp_path: Path) -> None:
     assert run(edit(once, f"{LONGER}:$ORIGIN", RPATH), tmp_path) == 42
 
 
-def test_a_program_no_longer_finds_its_library_without_run_path(tmp_path: Path) -> None:
+def test_a_program_does_not_find_its_library_after_its_run_path_is_removed(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "libanswer.so.1", tmp_path)
     program = edit(load("program-lld-no-runpath"), "$ORIGIN")
     assert run(program, tmp_path) == 42
@@ -393,7 +393,7 @@ def test_a_library_loads_after_each_change(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("eu-elflint"), reason="needs eu-elflint (Debian: elfutils)")
 @pytest.mark.parametrize("name", LIBRARIES + PROGRAMS)
-def test_eu_elflint_finds_nothing_new(name: str, tmp_path: Path) -> None:
+def test_eu_elflint_reports_nothing_new(name: str, tmp_path: Path) -> None:
     def lint(data: bytes) -> set[str]:
         (tmp_path / "file").write_bytes(data)
         done = subprocess.run(
@@ -404,7 +404,7 @@ def test_eu_elflint_finds_nothing_new(name: str, tmp_path: Path) -> None:
     assert lint(edit(edit(load(name), LONG), LONGER)) <= lint(load(name))
 
 
-def test_a_moved_dynamic_section_is_writable_and_named_so(tmp_path: Path) -> None:
+def test_a_moved_dynamic_section_is_in_a_writable_segment(tmp_path: Path) -> None:
     changed = edit(load("liblld.so"), LONG)
     last = loads(changed)[-1]
     assert last.flags == 6
@@ -416,7 +416,7 @@ def test_a_moved_dynamic_section_is_writable_and_named_so(tmp_path: Path) -> Non
     assert symbols is not None
 
 
-def test_a_moved_program_header_table_of_someone_else_moves_again(tmp_path: Path) -> None:
+def test_a_program_header_table_moved_by_another_tool_can_be_moved_again(tmp_path: Path) -> None:
     foreign = edit(load("liblld.so"), LONG) + b"a byte behind the last segment"
     changed = edit(foreign, LONGER)
     assert run_paths(changed) == (None, LONGER)
@@ -424,20 +424,20 @@ def test_a_moved_program_header_table_of_someone_else_moves_again(tmp_path: Path
     assert loaded(changed, tmp_path) == LOADED
 
 
-def test_a_library_with_a_large_bss_does_not_grow_by_it() -> None:
+def test_a_large_bss_does_not_increase_the_size_of_a_library() -> None:
     data = load("libbss.so")
     changed = edit(data, LONG)
     assert len(changed) - len(data) < 8192
     assert loads(changed)[-1].address >= 1_000_000
 
 
-def test_a_read_only_segment_stands_beyond_the_seeming_reach_of_relocations() -> None:
+def test_a_read_only_segment_is_placed_beyond_the_apparent_end_of_relocations() -> None:
     """A slot of the GOT for a function of 20000 bytes, which eu-elflint takes for 20000 relocated bytes."""
     before, after = (loads(data)[-1] for data in (load("liblarge.so"), edit(load("liblarge.so"), LONG)))
     assert after.address - before.memory_end > 16_000
 
 
-def test_zeros_make_up_for_memory_that_is_longer_than_the_file() -> None:
+def test_the_file_is_padded_with_zeros_if_memory_is_longer_than_the_file() -> None:
     data = load("program-bss")
     patch = plan_runpath(data, LONG, RUNPATH, name="file")
     changed = apply(data, patch)
@@ -447,7 +447,7 @@ def test_zeros_make_up_for_memory_that_is_longer_than_the_file() -> None:
     assert not any(changed[len(data) : beyond])
 
 
-def test_a_file_of_more_than_four_gigabytes_is_changed_and_loads(tmp_path: Path) -> None:
+def test_a_file_larger_than_four_gigabytes_can_be_changed_and_loaded(tmp_path: Path) -> None:
     data = bytearray(load("libplain.so"))
     size = 5 << 30
     table = int.from_bytes(data[40:48], "little")
@@ -472,7 +472,7 @@ def test_a_file_of_more_than_four_gigabytes_is_changed_and_loads(tmp_path: Path)
 
 
 @given(name=st.sampled_from(LIBRARIES + PROGRAMS), start=st.integers(0, 20_000), stop=st.integers(0, 20_000))
-def test_any_range_of_the_result_can_be_asked_for(name: str, start: int, stop: int) -> None:
+def test_any_range_of_the_result_can_be_read(name: str, start: int, stop: int) -> None:
     data = load(name)
     patch = plan_runpath(data, LONGER, RUNPATH, name=name)
     whole = apply(data, patch)
@@ -490,7 +490,7 @@ def test_unchanged_bytes_are_not_copied() -> None:
     assert last.obj is data
 
 
-def test_zeros_stand_between_the_old_file_and_the_tail() -> None:
+def test_the_gap_before_an_appended_tail_is_filled_with_zeros() -> None:
     patch = FilePatch(12, (Replacement.of(1, b"XY"), Replacement.of(9, b"end")))
     assert apply(b"abcdef", patch) == b"aXYdef\0\0\0end"
 
@@ -504,7 +504,7 @@ def test_a_patch_can_be_pickled() -> None:
     name=st.sampled_from(LIBRARIES + PROGRAMS),
     values=st.lists(st.text(st.characters(codec="ascii", min_codepoint=33), max_size=700), max_size=5),
 )
-def test_any_sequence_of_run_paths_leaves_the_last_and_adds_one_segment(name: str, values: list[str]) -> None:
+def test_any_sequence_of_run_paths_leaves_only_the_last_and_adds_one_segment(name: str, values: list[str]) -> None:
     data = load(name)
     changed = data
     for value in values:

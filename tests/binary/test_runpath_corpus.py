@@ -266,7 +266,7 @@ def check_files(paths: Iterable[Path]) -> Corpus:
 
 @pytest.mark.deep
 @needs_mounts
-def test_a_sample_of_the_machines_files_survives_two_changes() -> None:
+def test_a_sample_of_the_files_on_this_machine_survives_two_changes() -> None:
     paths = sorted(find_elf_files(["/usr/bin", "/usr/lib/x86_64-linux-gnu"]))
     small = [path for path in paths if path.stat().st_size < 1 << 20]
     corpus = check_files(small[:: max(len(small) // 60, 1)])
@@ -276,7 +276,7 @@ def test_a_sample_of_the_machines_files_survives_two_changes() -> None:
 
 @needs_mounts
 @pytest.mark.corpus
-def test_every_file_of_the_machine_survives_two_changes() -> None:
+def test_every_elf_file_on_this_machine_survives_two_changes() -> None:
     corpus = check_files(find_elf_files(FOLDERS))
     assert corpus.problems == []
     assert corpus.edited > 1000

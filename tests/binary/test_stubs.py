@@ -106,21 +106,21 @@ def copy_program(name: str, target: Path) -> None:
     shutil.copy(f"/bin/{name}", target)
 
 
-def test_a_program_gets_the_arguments_and_argv0_as_they_were_given(runner: Runner, tmp_path: Path) -> None:
+def test_the_program_gets_its_arguments_and_argv0_unchanged(runner: Runner, tmp_path: Path) -> None:
     copy_program("cat", tmp_path / "lib/llvm/bin/clang")
     stub = runner.write(tmp_path / "bin/amdclang++", "../lib/llvm/bin/clang")
     finished = runner.run(stub, "/proc/self/cmdline", name="a name of its own")
     assert finished.stdout == b"a name of its own\0/proc/self/cmdline\0"
 
 
-def test_a_program_gets_the_environment_unchanged(runner: Runner, tmp_path: Path) -> None:
+def test_the_program_gets_its_environment_unchanged(runner: Runner, tmp_path: Path) -> None:
     copy_program("env", tmp_path / "env")
     stub = runner.write(tmp_path / "stub", "env")
     lines = runner.run(stub, env={"ROCM": "a b", "EMPTY": ""}).stdout.splitlines()
     assert sorted(lines) == [b"EMPTY=", b"ROCM=a b"]
 
 
-def test_the_exit_status_is_that_of_the_program(runner: Runner, tmp_path: Path) -> None:
+def test_the_stub_returns_the_exit_status_of_the_program(runner: Runner, tmp_path: Path) -> None:
     write_script(tmp_path / "real", "exit 7")
     assert runner.run(runner.write(tmp_path / "stub", "real")).returncode == 7
 
@@ -132,14 +132,14 @@ def test_standard_input_reaches_the_program(runner: Runner, tmp_path: Path) -> N
     assert subprocess.run(command, input=b"through", capture_output=True, check=True).stdout == b"through"
 
 
-def test_a_script_runs_from_its_own_place(runner: Runner, tmp_path: Path) -> None:
+def test_a_script_runs_from_its_own_folder(runner: Runner, tmp_path: Path) -> None:
     write_script(tmp_path / "libexec/rocm_smi/rocm_smi.sh", 'cat "$(dirname "$0")/neighbor"; echo "$@"')
     (tmp_path / "libexec/rocm_smi/neighbor").write_text("found ")
     stub = runner.write(tmp_path / "bin/rocm-smi", "../libexec/rocm_smi/rocm_smi.sh")
     assert runner.run(stub, "one", "two three").stdout == b"found one two three\n"
 
 
-def test_a_stub_may_lead_to_another_stub(runner: Runner, tmp_path: Path) -> None:
+def test_a_stub_may_run_another_stub(runner: Runner, tmp_path: Path) -> None:
     if runner.emulator:
         pytest.skip("an emulated stub can't start a second one without binfmt_misc")
     write_script(tmp_path / "llvm/bin/clang-22", "echo reached")
@@ -148,7 +148,7 @@ def test_a_stub_may_lead_to_another_stub(runner: Runner, tmp_path: Path) -> None
     assert runner.run(stub).stdout == b"reached\n"
 
 
-def test_a_stub_found_through_path_finds_its_target(tmp_path: Path) -> None:
+def test_a_stub_found_through_the_path_variable_finds_its_target(tmp_path: Path) -> None:
     runner = make_runner({"x86_64": X86_64, "aarch64": AARCH64}[platform.machine()])
     write_script(tmp_path / "real", "echo reached")
     runner.write(tmp_path / "bin/tool", "../real")
@@ -157,7 +157,7 @@ def test_a_stub_found_through_path_finds_its_target(tmp_path: Path) -> None:
     assert subprocess.run(command, env=environment, capture_output=True, check=True).stdout == b"reached\n"
 
 
-def test_a_symlink_to_a_stub_finds_the_target_of_the_stub(runner: Runner, tmp_path: Path) -> None:
+def test_a_stub_started_through_a_symlink_finds_its_target(runner: Runner, tmp_path: Path) -> None:
     write_script(tmp_path / "sdk/real", "echo reached")
     runner.write(tmp_path / "sdk/bin/tool", "../real")
     link = tmp_path / "elsewhere" / "tool"
@@ -173,13 +173,13 @@ def test_a_stub_works_from_any_working_directory(runner: Runner, tmp_path: Path)
     assert runner.run(tmp_path / "bin/tool", cwd="/").stdout == b"/\n"
 
 
-def test_spaces_and_other_scripts_in_paths_are_kept(runner: Runner, tmp_path: Path) -> None:
+def test_spaces_and_non_latin_characters_in_paths_are_kept(runner: Runner, tmp_path: Path) -> None:
     write_script(tmp_path / "ein Ordner/größe 日本", "echo reached")
     stub = runner.write(tmp_path / "mit Leer zeichen/ß", "../ein Ordner/größe 日本")
     assert runner.run(stub).stdout == b"reached\n"
 
 
-def test_bytes_that_are_not_unicode_are_kept(runner: Runner, tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_kept_in_paths(runner: Runner, tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     write_script(tmp_path / name, "echo reached")
     assert runner.run(runner.write(tmp_path / "stub", name)).stdout == b"reached\n"
@@ -187,7 +187,7 @@ def test_bytes_that_are_not_unicode_are_kept(runner: Runner, tmp_path: Path) -> 
 
 @given(name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=60))
 @settings(max_examples=examples(25), deadline=None)
-def test_a_target_of_any_name_runs(name: str) -> None:
+def test_a_target_with_any_name_runs(name: str) -> None:
     if name in {".", ".."}:
         return
     runner = make_runner({"x86_64": X86_64, "aarch64": AARCH64}[platform.machine()])
@@ -204,7 +204,7 @@ def test_a_missing_target_is_reported_with_status_127(runner: Runner, tmp_path: 
     assert finished.stderr.decode() == f"tool: cannot run {tmp_path}/../gone/real: errno 2\n"
 
 
-def test_a_target_that_may_not_be_executed_is_reported_with_status_126(runner: Runner, tmp_path: Path) -> None:
+def test_a_target_that_is_not_executable_is_reported_with_status_126(runner: Runner, tmp_path: Path) -> None:
     write_script(tmp_path / "real", "echo never", mode=0o644)
     finished = runner.run(runner.write(tmp_path / "tool", "real"), name="tool")
     assert finished.returncode == 126
@@ -221,14 +221,14 @@ def make_deep_folder(parent: Path, length: int) -> Path:
     return folder
 
 
-def test_a_path_just_within_the_limit_of_the_system_runs(runner: Runner, short_tmp_path: Path) -> None:
+def test_a_path_just_within_the_system_limit_runs(runner: Runner, short_tmp_path: Path) -> None:
     # "/" and "real" make 4095 bytes of it, the most that fit into PATH_MAX with the final NUL.
     folder = make_deep_folder(short_tmp_path, 4090)
     write_script(folder / "real", "echo reached")
     assert runner.run(runner.write(folder / "stub", "real")).stdout == b"reached\n"
 
 
-def test_a_target_beyond_the_limit_of_the_system_is_reported(runner: Runner, short_tmp_path: Path) -> None:
+def test_a_target_path_beyond_the_system_limit_is_reported(runner: Runner, short_tmp_path: Path) -> None:
     folder = make_deep_folder(short_tmp_path, 4090)
     target = "../" * 1364 + "x"
     finished = runner.run(runner.write(folder / "stub", target), name="tool")
@@ -236,7 +236,7 @@ def test_a_target_beyond_the_limit_of_the_system_is_reported(runner: Runner, sho
     assert finished.stderr.decode() == f"tool: cannot run {folder}/{target}: errno 36\n"
 
 
-def test_a_stub_in_a_folder_beyond_the_limit_of_the_system_says_so(short_tmp_path: Path) -> None:
+def test_a_stub_in_a_folder_beyond_the_system_limit_reports_an_error(short_tmp_path: Path) -> None:
     runner = make_runner({"x86_64": X86_64, "aarch64": AARCH64}[platform.machine()])
     stub = runner.write(short_tmp_path / "stub", "real")
     descriptor = os.open(make_deep_folder(short_tmp_path, 4000), os.O_RDONLY)
@@ -266,7 +266,7 @@ def test_a_target_that_no_link_could_have_is_refused(target: str, found: str) ->
         make_exec_stub(X86_64, target)
 
 
-def test_a_machine_without_template_is_refused() -> None:
+def test_a_machine_without_a_template_is_refused() -> None:
     with pytest.raises(InputError, match=r"^exec stub: no template for ELF machine 243; expected one of \[62, 183\]$"):
         make_exec_stub(243, "real")
 
@@ -288,7 +288,7 @@ def test_a_stub_is_smaller_than_a_kilobyte(stub: Path) -> None:
     assert stub.stat().st_size < 1024
 
 
-def test_a_stub_is_a_static_executable_whose_stack_is_not_executable(stub: Path, machine: int) -> None:
+def test_a_stub_is_a_static_executable_without_an_executable_stack(stub: Path, machine: int) -> None:
     with stub.open("rb") as file:
         elf = ELFFile(file)
         segments = [(segment["p_type"], segment["p_flags"]) for segment in elf.iter_segments()]
@@ -299,7 +299,7 @@ def test_a_stub_is_a_static_executable_whose_stack_is_not_executable(stub: Path,
     assert segments == [("PT_LOAD", 5), ("PT_GNU_STACK", 6)]
 
 
-def test_the_segment_of_a_stub_begins_at_a_page_of_the_largest_size(stub: Path, machine: int) -> None:
+def test_the_segment_of_a_stub_is_aligned_to_the_largest_page_size(stub: Path, machine: int) -> None:
     with stub.open("rb") as file:
         load = next(ELFFile(file).iter_segments())
         page = {X86_64: 0x1000, AARCH64: 0x10000}[machine]
@@ -307,14 +307,14 @@ def test_the_segment_of_a_stub_begins_at_a_page_of_the_largest_size(stub: Path, 
         assert load["p_filesz"] == stub.stat().st_size
 
 
-def test_elflint_finds_no_fault_in_a_stub(stub: Path) -> None:
+def test_elflint_reports_no_errors_in_a_stub(stub: Path) -> None:
     if not shutil.which("eu-elflint"):
         pytest.skip("needs Debian's elfutils")
     finished = subprocess.run(["eu-elflint", "--strict", stub], capture_output=True, text=True, check=False)
     assert finished.stdout == "No errors\n"
 
 
-def test_readelf_reads_a_stub_without_complaint(stub: Path) -> None:
+def test_readelf_reports_no_errors_in_a_stub(stub: Path) -> None:
     if not shutil.which("readelf"):
         pytest.skip("needs binutils")
     finished = subprocess.run(["readelf", "--all", "--wide", stub], capture_output=True, text=True, check=True)
@@ -322,7 +322,7 @@ def test_readelf_reads_a_stub_without_complaint(stub: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x86_64", "aarch64"])
-def test_the_templates_are_what_their_sources_assemble_to(name: str, tmp_path: Path) -> None:
+def test_the_committed_stub_templates_match_their_sources(name: str, tmp_path: Path) -> None:
     if not any(shutil.which(f"llvm-mc-{release}") for release in (16, 15)):
         pytest.skip("needs Debian's llvm-16 or llvm-15")
     subprocess.run([sys.executable, ROOT / "scripts/build_exec_stubs.py", tmp_path], check=True)
@@ -336,27 +336,27 @@ ENDS = "ends with a dot, which Windows removes from the name"
 PROGRAMS = ROOT / "tests/support/programs"
 
 
-def test_a_relay_has_five_kilobytes_and_imports_from_kernel32_alone() -> None:
+def test_a_relay_is_five_kilobytes_and_imports_only_from_kernel32() -> None:
     relay = make_relay("clang.exe")
     facts = read_pe(relay, name="relay")
     assert (len(relay), RELAY_SIZE) == (5120, 5120)
     assert (facts.wanted, facts.is_dll, facts.header.subsystem) == (("KERNEL32.dll",), False, 3)
 
 
-def test_a_relay_holds_its_target_and_arguments_in_a_section() -> None:
+def test_a_relay_stores_its_target_and_arguments_in_a_section() -> None:
     pe = pefile.PE(data=make_relay("../lib/llvm/bin/größe.exe", ["--driver-mode=g++", "a b"]))
     (data,) = [section.get_data() for section in pe.sections if section.Name == b".relay\0\0"]
     assert data[:520].decode("utf-16-le").rstrip("\0") == "..\\lib\\llvm\\bin\\größe.exe"
     assert data[520:].decode("utf-16-le").rstrip("\0") == '--driver-mode=g++ "a b"'
 
 
-def test_the_checksum_is_that_which_others_reckon() -> None:
+def test_pefile_verifies_the_checksum_of_a_relay() -> None:
     for target in ("clang.exe", "../lib/llvm/bin/größe.exe"):
         pe = pefile.PE(data=make_relay(target))
         assert pe.verify_checksum()
 
 
-def test_lief_finds_an_image_without_fault(tmp_path: Path) -> None:
+def test_lief_finds_no_layout_faults_in_a_relay(tmp_path: Path) -> None:
     path = tmp_path / "relay.exe"
     path.write_bytes(make_relay("clang.exe"))
     binary = lief.PE.parse(str(path))
@@ -364,7 +364,7 @@ def test_lief_finds_an_image_without_fault(tmp_path: Path) -> None:
     assert lief.PE.check_layout(binary) == (True, "")
 
 
-def test_llvm_reads_a_relay_without_complaint(run_tool: RunTool, tmp_path: Path) -> None:
+def test_llvm_reports_no_errors_in_a_relay(run_tool: RunTool, tmp_path: Path) -> None:
     path = tmp_path / "relay.exe"
     path.write_bytes(make_relay("clang.exe"))
     text = run_tool(["llvm-readobj-16", "--file-headers", "--sections", "--coff-imports", path], is_silent=True)
@@ -392,7 +392,7 @@ def test_llvm_reads_a_relay_without_complaint(run_tool: RunTool, tmp_path: Path)
         ("😀/" * 85 + "a.exe", "the target has 260 UTF-16 units, more than 259"),
     ],
 )
-def test_a_target_that_no_wheel_could_hold_is_refused(target: str, found: str) -> None:
+def test_a_relay_target_that_no_wheel_could_contain_is_refused(target: str, found: str) -> None:
     expected = "the path of an .exe file, relative to the relay's folder"
     with pytest.raises(InputError, match=f"^{re.escape(f'relay for {target[:80]!r}: {found}; expected {expected}')}$"):
         make_relay(target)
@@ -410,12 +410,12 @@ def test_arguments_that_do_not_fit_are_refused(argument: str, found: str) -> Non
         make_relay("a.exe", [argument])
 
 
-def test_a_target_and_arguments_may_fill_their_places() -> None:
+def test_a_relay_can_store_a_target_and_arguments_of_the_maximum_length() -> None:
     assert len(make_relay("folder/" + "x" * 248 + ".exe", ["y" * 251])) == RELAY_SIZE
 
 
 @pytest.mark.slow
-def test_the_template_is_what_its_source_compiles_to(compile_for_windows: Compiler, tmp_path: Path) -> None:
+def test_the_committed_relay_template_matches_its_source(compile_for_windows: Compiler, tmp_path: Path) -> None:
     release = subprocess.run([compile_for_windows.path, "-dumpfullversion"], capture_output=True, check=True).stdout
     if not release.startswith(b"12"):
         pytest.skip("needs Debian 12's gcc-mingw-w64-x86-64-win32")
@@ -451,7 +451,7 @@ def place(programs: Path, tmp_path: Path) -> Callable[[str, str], Path]:
 
 
 @pytest.mark.slow
-def test_the_program_gets_every_argument_as_it_was_given(wine: Wine, place: Callable[..., Path]) -> None:
+def test_the_program_gets_every_argument_unchanged(wine: Wine, place: Callable[..., Path]) -> None:
     relay = place("clang++.exe", "clang.exe")
     awkward = [
         "two words",
@@ -485,7 +485,7 @@ def test_the_program_gets_every_argument_as_it_was_given(wine: Wine, place: Call
         " begins with a blank",
     ],
 )
-def test_a_command_line_is_passed_on_byte_by_byte(
+def test_a_command_line_is_passed_on_unchanged(
     wine: Wine, place: Callable[..., Path], programs: Path, line: str
 ) -> None:
     relay = place("bin/clang++.exe", "clang.exe")
@@ -504,7 +504,7 @@ def test_a_command_line_is_passed_on_byte_by_byte(
         ('a" b"c\td', 'a" b"c --driver-mode=g++ "x y"\td'),
     ],
 )
-def test_arguments_of_the_relay_come_behind_argv0(
+def test_the_arguments_of_the_relay_come_after_argv0(
     wine: Wine, place: Callable[..., Path], programs: Path, line: str, passed_on: str
 ) -> None:
     relay = place("clang++.exe", "clang.exe", "--driver-mode=g++", "x y")
@@ -514,7 +514,7 @@ def test_arguments_of_the_relay_come_behind_argv0(
 
 
 @pytest.mark.slow
-def test_a_command_line_of_the_longest_kind_is_passed_on(
+def test_a_command_line_of_the_maximum_length_is_passed_on(
     wine: Wine, place: Callable[..., Path], programs: Path
 ) -> None:
     relay = place("clang++.exe", "clang.exe")
@@ -535,7 +535,7 @@ def test_a_command_line_that_grows_too_long_is_an_error(wine: Wine, place: Calla
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 1, 255, 256, -1073741819])
-def test_the_exit_code_is_that_of_the_program(
+def test_the_relay_returns_the_exit_code_of_the_program(
     wine: Wine, place: Callable[..., Path], programs: Path, code: int
 ) -> None:
     direct = wine.run(programs / "show_arguments.exe", str(code)).returncode
@@ -551,13 +551,13 @@ def test_a_target_is_found_from_any_folder(wine: Wine, place: Callable[..., Path
 
 
 @pytest.mark.slow
-def test_standard_input_reaches_the_program_of_relay(wine: Wine, place: Callable[..., Path]) -> None:
+def test_standard_input_reaches_the_program_behind_a_relay(wine: Wine, place: Callable[..., Path]) -> None:
     done = wine.run(place("a.exe", "b.exe"), "0", stdin=b"typed\n")
     assert done.stdout.decode().splitlines()[-1] == "typed"
 
 
 @pytest.mark.slow
-def test_a_relay_may_lead_to_a_relay(wine: Wine, place: Callable[..., Path]) -> None:
+def test_a_relay_may_run_another_relay(wine: Wine, place: Callable[..., Path]) -> None:
     last = place("clang.exe", "clang-22.exe", "--inner")
     first = last.with_name("clang++.exe")
     first.write_bytes(make_relay("clang.exe", ["--outer"]))
@@ -567,7 +567,7 @@ def test_a_relay_may_lead_to_a_relay(wine: Wine, place: Callable[..., Path]) -> 
 
 
 @pytest.mark.slow
-def test_a_missing_target_is_named(wine: Wine, place: Callable[..., Path]) -> None:
+def test_a_missing_target_is_reported_by_name(wine: Wine, place: Callable[..., Path]) -> None:
     relay = place("bin/clang++.exe", "../gone/clang.exe")
     target = relay.parents[1] / "gone/clang.exe"
     target.unlink()
@@ -577,7 +577,7 @@ def test_a_missing_target_is_named(wine: Wine, place: Callable[..., Path]) -> No
 
 
 @pytest.mark.slow
-def test_a_target_that_is_no_program_is_named(wine: Wine, place: Callable[..., Path]) -> None:
+def test_a_target_that_is_not_a_program_is_reported_by_name(wine: Wine, place: Callable[..., Path]) -> None:
     relay = place("clang++.exe", "clang.exe")
     target = relay.with_name("clang.exe")
     target.write_bytes(b"not a program")
@@ -587,14 +587,14 @@ def test_a_target_that_is_no_program_is_named(wine: Wine, place: Callable[..., P
 
 
 @pytest.mark.slow
-def test_the_program_ends_with_its_relay(wine: Wine, place: Callable[..., Path], programs: Path) -> None:
+def test_the_program_ends_when_its_relay_ends(wine: Wine, place: Callable[..., Path], programs: Path) -> None:
     relay = place("a.exe", "b.exe", program="end_relay")
     done = wine.run(programs / "end_relay.exe", "parent", variables={"PROGRAM": windows_path(relay)})
     assert done.returncode == 0
 
 
 @pytest.mark.slow
-def test_ctrl_c_is_left_to_the_program(wine: Wine, place: Callable[..., Path]) -> None:
+def test_ctrl_c_is_handled_by_the_program(wine: Wine, place: Callable[..., Path]) -> None:
     relay = place("a.exe", "b.exe", program="wait_for_interrupt")
     code, printed = wine.interrupt(relay, after="ready")
     assert (code, "ready" in printed) == (42, True)

@@ -19,13 +19,13 @@ def fill(folder: Path, *names: str) -> list[str]:
     return [str(folder / name) for name in names]
 
 
-def test_a_folder_with_this_build_alone_has_none(tmp_path: Path) -> None:
+def test_a_folder_with_only_this_build_has_no_leftovers(tmp_path: Path) -> None:
     built = fill(tmp_path, "a-1-py3-none-any.whl", "rocm-1.tar.gz", "gfx94X-dcgpu/b-1-py3-none-any.whl")
     fill(tmp_path, "a-1-py3-none-any.whl.metadata", ".a-2-py3-none-any.whl", "readme.txt")
     assert find_leftovers(tmp_path, built) == ()
 
 
-def test_what_this_build_has_not_made_is_named(tmp_path: Path) -> None:
+def test_distributions_from_other_builds_are_reported(tmp_path: Path) -> None:
     built = fill(tmp_path, "a-2-py3-none-any.whl")
     others = ("a-1-py3-none-any.whl", "gfx94X-dcgpu/b-1-py3-none-any.whl", "rocm-1.tar.gz")
     fill(tmp_path, *others)
@@ -40,11 +40,11 @@ def test_what_this_build_has_not_made_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_leftovers(tmp_path: Path) -> None:
     assert find_leftovers(tmp_path / "dist", []) == ()
 
 
-def test_what_killed_builds_left_is_removed_from_all_folders(tmp_path: Path) -> None:
+def test_files_left_by_killed_builds_are_removed_from_all_folders(tmp_path: Path) -> None:
     names = tuple(
         f"{name}.rocwheel"
         for name in (".a-1.whl.abcdefgh", ".rocm-1.tar.gz.01234567", "gfx94X-dcgpu/.b-1.whl._bcdefgh")

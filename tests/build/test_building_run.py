@@ -72,7 +72,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
-def test_the_sample_makes_every_kind_of_package(sample_dist: Path) -> None:
+def test_the_sample_sdk_makes_every_kind_of_package(sample_dist: Path) -> None:
     assert [path.name for path in sorted(sample_dist.iterdir())] == [
         "rocm-7.0.0.tar.gz",
         "rocm_profiler-7.0.0-py3-none-manylinux_2_5_x86_64.whl",
@@ -85,19 +85,19 @@ def test_the_sample_makes_every_kind_of_package(sample_dist: Path) -> None:
     ]
 
 
-def test_the_number_of_workers_and_the_folder_do_not_show(sample_dist: Path, tmp_path: Path) -> None:
+def test_the_number_of_workers_and_the_folder_do_not_change_the_bytes(sample_dist: Path, tmp_path: Path) -> None:
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "elsewhere", jobs=5).run()
     assert digests(tmp_path / "elsewhere/dist") == digests(sample_dist)
 
 
-def test_the_date_comes_from_source_date_epoch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_date_comes_only_from_source_date_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path).run()
     with zipfile.ZipFile(tmp_path / "dist" / DEVICE) as archive:
         assert {info.date_time for info in archive.infolist()} == {(2023, 11, 14, 22, 13, 20)}
 
 
-def test_every_wheel_is_a_sound_zip_without_symlinks(sample_dist: Path) -> None:
+def test_every_wheel_is_a_valid_zip_without_symlinks(sample_dist: Path) -> None:
     for wheel in wheels(sample_dist):
         with zipfile.ZipFile(wheel) as archive:
             assert archive.testzip() is None
@@ -118,7 +118,7 @@ def test_record_lists_every_member_with_its_hash(sample_dist: Path) -> None:
             assert not rows
 
 
-def test_metadata_passes_the_reference_parser_and_agrees_with_the_name(sample_dist: Path) -> None:
+def test_metadata_is_valid_for_the_reference_parser_and_matches_the_file_name(sample_dist: Path) -> None:
     for wheel in wheels(sample_dist):
         name, version, _, tags = parse_wheel_filename(wheel.name)
         with zipfile.ZipFile(wheel) as archive:
@@ -129,7 +129,7 @@ def test_metadata_passes_the_reference_parser_and_agrees_with_the_name(sample_di
         assert (facts["Root-Is-Purelib"], {facts["Tag"]}) == ("false", {str(tag) for tag in tags})
 
 
-def test_license_files_are_where_the_metadata_says(sample_dist: Path) -> None:
+def test_license_files_are_at_the_paths_in_the_metadata(sample_dist: Path) -> None:
     wheel = next(path for path in wheels(sample_dist) if path.name.startswith("rocm_sdk_core"))
     with zipfile.ZipFile(wheel) as archive:
         folder = "rocm_sdk_core-7.0.0.dist-info"
@@ -138,7 +138,7 @@ def test_license_files_are_where_the_metadata_says(sample_dist: Path) -> None:
         assert all(f"{folder}/licenses/{file}" in archive.namelist() for file in files)
 
 
-def test_run_paths_use_one_tag_and_lead_to_folders_of_the_packages(sample_dist: Path) -> None:
+def test_run_paths_use_one_tag_and_lead_to_package_folders(sample_dist: Path) -> None:
     everything = {name for wheel in wheels(sample_dist) for name in zipfile.ZipFile(wheel).namelist()}
     folders = {os.path.dirname(name) for name in everything}  # noqa: PTH120 (a path inside an archive)
     seen = 0
@@ -156,13 +156,13 @@ def test_run_paths_use_one_tag_and_lead_to_folders_of_the_packages(sample_dist: 
     assert seen > 10
 
 
-def test_a_library_across_packages_has_exactly_the_run_path_it_needs(sample_dist: Path) -> None:
+def test_a_library_with_dependencies_in_other_packages_has_the_exact_run_path(sample_dist: Path) -> None:
     wheel = next(path for path in wheels(sample_dist) if path.name.startswith("rocm_sdk_libraries"))
     found = dict(elf_members(wheel))
     assert run_path(found["_rocm_sdk_libraries/lib/libhipsparse.so.4"])[0] == "$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib"
 
 
-def test_every_library_resolves_with_nothing_but_its_run_path(sample_dist: Path, tmp_path: Path) -> None:
+def test_every_library_resolves_with_only_its_run_path(sample_dist: Path, tmp_path: Path) -> None:
     for wheel in wheels(sample_dist):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(tmp_path)
@@ -206,7 +206,7 @@ def test_a_platform_tag_can_be_forced(tmp_path: Path) -> None:
     assert {wheel.name.tag for wheel in plan.wheels} == {"py3-none-manylinux_2_28_x86_64"}
 
 
-def test_a_build_removes_what_killed_ones_left_and_warns_of_what_earlier_ones_made(tmp_path: Path) -> None:
+def test_a_build_removes_killed_builds_and_warns_about_earlier_builds(tmp_path: Path) -> None:
     dist_dir = tmp_path / "dist"
     dist_dir.mkdir()
     (dist_dir / ".rocm-6.0.0.tar.gz.abcdefgh.rocwheel").touch(0o600)
@@ -217,7 +217,7 @@ def test_a_build_removes_what_killed_ones_left_and_warns_of_what_earlier_ones_ma
     assert not [path for path in dist_dir.iterdir() if path.name.startswith(".")]
 
 
-def test_a_build_that_can_not_be_planned_removes_nothing(tmp_path: Path) -> None:
+def test_a_build_that_cannot_be_planned_removes_nothing(tmp_path: Path) -> None:
     left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh.rocwheel"
     left.parent.mkdir()
     left.touch(0o600)
@@ -246,7 +246,7 @@ class Counting(Silent):
 
 
 @pytest.mark.parametrize("options", [PlanOptions(), PlanOptions(device_code="compress")], ids=["plain", "edited"])
-def test_the_progress_of_a_build_ends_at_its_total(tmp_path: Path, options: PlanOptions) -> None:
+def test_build_progress_ends_at_its_total(tmp_path: Path, options: PlanOptions) -> None:
     place = CachePlace(tmp_path / "cache")
     for _ in ("packed", "left alone"):
         progress = Counting()
@@ -263,7 +263,7 @@ def test_stored_members_are_not_deflated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["xz", "zst"])
-def test_the_devel_tar_is_the_same_under_every_compression(sample_dist: Path, tmp_path: Path, compression: str) -> None:
+def test_the_devel_tar_is_the_same_with_every_compression(sample_dist: Path, tmp_path: Path, compression: str) -> None:
     options = PlanOptions(devel_compression=compression)  # type: ignore[arg-type]
     BuildJob(PlanJob(SAMPLE_SDK, options=options), tmp_path).run()
 
@@ -289,7 +289,7 @@ def broken(tmp_path: Path, relative: str, data: bytes) -> Path:
     return tmp_path / "artifacts"
 
 
-def test_a_truncated_library_stops_the_build_by_name(sample_dist: Path, tmp_path: Path) -> None:
+def test_a_truncated_library_stops_the_build_and_is_named(sample_dist: Path, tmp_path: Path) -> None:
     core = next(path for path in wheels(sample_dist) if path.name.startswith("rocm_sdk_core"))
     data = dict(elf_members(core))["_rocm_sdk_core/lib/libamdhip64.so.7"]
     artifacts = broken(tmp_path, "lib/libx.so.1", data[: len(data) // 2])
@@ -310,14 +310,14 @@ def test_a_malformed_date_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         BuildJob(PlanJob(SAMPLE_SDK), tmp_path).run()
 
 
-def test_a_folder_in_the_way_of_the_output_fails_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_output_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dist").write_text("a file")
     with pytest.raises(InputError, match="isn't a folder; expected an output folder"):
         BuildJob(PlanJob(SAMPLE_SDK), tmp_path).run()
     assert [path.name for path in tmp_path.iterdir()] == ["dist"]
 
 
-def test_a_full_disk_fails_in_one_line_and_leaves_no_part_of_a_wheel(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line_and_leaves_no_partial_wheel(tmp_path: Path) -> None:
     artifacts = tmp_path / "artifacts"
     extract_archives(sorted(SAMPLE_SDK.glob("*.tar.xz")), artifacts)
     build = f"-m rocwheel build -q --artifact-dir {artifacts} --dest-dir {tmp_path}"
@@ -329,7 +329,7 @@ def test_a_full_disk_fails_in_one_line_and_leaves_no_part_of_a_wheel(tmp_path: P
     assert not [path for path in tmp_path.glob("dist/*") if path.suffix not in (".whl", ".gz")]
 
 
-def test_compressed_device_code_keeps_its_place_and_its_targets(sample_dist: Path, tmp_path: Path) -> None:
+def test_compressed_device_code_keeps_its_offset_and_its_targets(sample_dist: Path, tmp_path: Path) -> None:
     BuildJob(PlanJob(SAMPLE_SDK, options=PlanOptions(device_code="compress")), tmp_path).run()
     name = "_rocm_sdk_libraries/lib/librocsparse.so.1"
     before, after = (
@@ -343,7 +343,7 @@ def test_compressed_device_code_keeps_its_place_and_its_targets(sample_dist: Pat
     assert device_targets(memoryview(after), name=name) == device_targets(memoryview(before), name=name)
 
 
-def test_a_release_that_reads_no_compressed_bundles_refuses_them(tmp_path: Path) -> None:
+def test_compression_is_refused_for_a_release_that_cannot_read_it(tmp_path: Path) -> None:
     options = PlanOptions(device_code="compress", rocm="5.2.3")
     with pytest.raises(
         InputError, match=re.escape("--device-code compress: compressed bundles of version 2, which ROCm")

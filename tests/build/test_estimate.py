@@ -59,7 +59,7 @@ def test_files_and_their_bytes_are_counted(tmp_path: Path) -> None:
         pytest.param((), 0, 0, id="no file"),
     ],
 )
-def test_a_wheel_s_size_is_judged_by_samples(
+def test_the_size_of_a_wheel_is_estimated_from_samples(
     tmp_path: Path, contents: tuple[bytes, ...], least: float, most: float
 ) -> None:
     packed = estimated(plan_of(*contents, folder=tmp_path)).sizes[0].packed
@@ -67,7 +67,7 @@ def test_a_wheel_s_size_is_judged_by_samples(
     assert least <= packed <= most
 
 
-def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     plan = plan_of(b"1234", folder=tmp_path)
     (tmp_path / "0.bin").unlink()
     with pytest.raises(InputError, match=r"0\.bin"):
@@ -75,7 +75,7 @@ def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_sizes_of_the_sample_are_about_those_that_are_built(sample_dist: Path) -> None:
+def test_the_estimated_sizes_of_the_sample_sdk_are_close_to_the_built_sizes(sample_dist: Path) -> None:
     _, found = PlanJob(SAMPLE_SDK).run_estimated()
     built = {path.name.partition("-7")[0].replace("_", "-"): path.stat().st_size for path in sample_dist.iterdir()}
     assert {size.distribution for size in found.sizes} == set(built)

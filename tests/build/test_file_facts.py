@@ -64,13 +64,13 @@ def for_machine(machine: int) -> bytes:
         pytest.param([("BIN/a.dll", WINDOWS)], None, WINDOWS, id="DLL in a bin folder in another case"),
     ],
 )
-def test_programs_and_libraries_tell_the_platform(
+def test_the_platform_is_determined_by_programs_and_libraries(
     signs: list[tuple[str, Platform]], given: Platform | None, expected: Platform
 ) -> None:
     assert decide_platform("in", [sign(*one) for one in signs], given) is expected
 
 
-def test_a_tree_for_both_systems_is_refused_with_a_file_of_each() -> None:
+def test_a_tree_for_both_platforms_is_refused_with_a_file_for_each() -> None:
     with pytest.raises(InputError) as caught:
         decide_platform("in", [sign("bin/a.dll", WINDOWS), sign("lib/a.so", LINUX), sign("lib/b.so", LINUX)])
     assert str(caught.value) == (
@@ -83,7 +83,7 @@ def test_a_tree_for_both_systems_is_refused_with_a_file_of_each() -> None:
 @pytest.mark.parametrize(
     ("path", "found", "given"), [("bin/a.dll", WINDOWS, LINUX), ("lib/a.so", LINUX, WINDOWS)], ids=["linux", "windows"]
 )
-def test_another_platform_than_that_of_the_files_is_refused(path: str, found: Platform, given: Platform) -> None:
+def test_a_platform_option_that_contradicts_the_files_is_refused(path: str, found: Platform, given: Platform) -> None:
     with pytest.raises(InputError) as caught:
         decide_platform("in", [sign(path, found)], given)
     assert str(caught.value) == (
@@ -92,12 +92,12 @@ def test_another_platform_than_that_of_the_files_is_refused(path: str, found: Pl
     )
 
 
-def test_a_tree_for_both_systems_is_refused_before_its_broken_files(tmp_path: Path) -> None:
+def test_a_tree_for_both_platforms_is_refused_before_its_broken_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="contains files for two systems"):
         read(tmp_path, {"bin/a.dll": DLL, "bin/python": ELF, "lib/broken.so": ELF[:100]})
 
 
-def test_folders_for_two_systems_are_refused_before_their_artifacts_are_compared(tmp_path: Path) -> None:
+def test_folders_for_two_platforms_are_refused_before_comparing_artifacts(tmp_path: Path) -> None:
     linux, windows, data = (tmp_path / name for name in ("linux", "windows", "data"))
     artifact(linux, "base_lib_generic", {"bin/python": ELF})
     artifact(windows, "base_lib_generic", {"bin/a.dll": DLL})
@@ -111,14 +111,14 @@ def test_folders_for_two_systems_are_refused_before_their_artifacts_are_compared
     )
 
 
-def test_files_of_a_tree_are_read_for_its_platform(tmp_path: Path) -> None:
+def test_files_are_read_according_to_the_platform_of_their_tree(tmp_path: Path) -> None:
     facts = read(tmp_path, {"bin/a.dll": DLL, "share/a.txt": b"MZ and so on, a text of more than sixty-four bytes" * 2})
     assert facts.platform is WINDOWS
     assert [pe.is_dll for pe in facts.images.values()] == [True]
     assert facts.foreign == ()
 
 
-def test_dlls_that_are_data_of_a_linux_tree_are_named(tmp_path: Path) -> None:
+def test_dlls_in_a_linux_tree_are_listed_as_foreign(tmp_path: Path) -> None:
     facts = read(tmp_path, {"bin/python": ELF, "lib/python/w64.exe": DLL, "lib/python/t32.exe": for_machine(0xAA64)})
     assert facts.platform is LINUX
     assert (facts.images, facts.foreign) == ({}, ("lib/python/t32.exe", "lib/python/w64.exe"))
@@ -135,21 +135,21 @@ def test_dlls_that_are_data_of_a_linux_tree_are_named(tmp_path: Path) -> None:
         pytest.param("bin/B.DLL", b"version https://git-lfs" * 9, "not a Windows DLL or program", id="text"),
     ],
 )
-def test_what_windows_could_not_load_is_refused_by_name(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+def test_a_file_that_windows_cannot_load_is_reported_by_name(tmp_path: Path, name: str, data: bytes, said: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         read(tmp_path, {"bin/a.dll": DLL, name: data})
     assert f"base_lib_generic: {name}: " in str(caught.value)
     assert said in str(caught.value)
 
 
-def test_a_dll_of_32_bits_is_refused_with_its_machine(tmp_path: Path) -> None:
+def test_a_32_bit_dll_is_refused_with_its_machine(tmp_path: Path) -> None:
     data = bytearray(for_machine(0x14C))
     pack_into("<H", data, int.from_bytes(data[0x3C:0x40], "little") + 24, 0x10B)
     with pytest.raises(ProblemsError, match=r"bin/b\.dll: a 32-bit PE file for x86 \(32 bits\)"):
         read(tmp_path, {"bin/b.dll": bytes(data)})
 
 
-def test_all_files_that_windows_could_not_load_are_named_at_once(tmp_path: Path) -> None:
+def test_all_files_that_windows_cannot_load_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read(tmp_path, {"bin/a.dll": DLL, "bin/b.dll": DLL[:20], "bin/c.exe": b""})
     assert [str(problem)[:34] for problem in caught.value.problems] == [
@@ -158,13 +158,13 @@ def test_all_files_that_windows_could_not_load_are_named_at_once(tmp_path: Path)
     ]
 
 
-def test_targets_are_those_of_the_device_code_in_dlls(tmp_path: Path) -> None:
+def test_targets_are_read_from_device_code_in_dlls(tmp_path: Path) -> None:
     two = (Path(__file__).parents[1] / "fixtures/pe/two.dll").read_bytes()
     facts = read(tmp_path, {"bin/two.dll": two, "bin/a.dll": DLL})
     assert list(facts.targets.values()) == [("gfx1030", "gfx906", "gfx90a:xnack+")]
 
 
-def test_launchers_of_other_machines_are_data_outside_of_bin_folders(tmp_path: Path) -> None:
+def test_launchers_for_other_machines_outside_bin_folders_are_data(tmp_path: Path) -> None:
     facts = read(tmp_path, {"bin/a.dll": DLL, "lib/python/t64-arm.exe": for_machine(0xAA64)})
     assert (facts.platform, facts.foreign) == (WINDOWS, ("lib/python/t64-arm.exe",))
 
@@ -179,7 +179,7 @@ def test_launchers_of_other_machines_are_data_outside_of_bin_folders(tmp_path: P
         pytest.param({"share/a.txt": b"text" * 20}, WINDOWS, WINDOWS, id="nothing"),
     ],
 )
-def test_the_first_file_that_tells_is_enough_at_a_glance(
+def test_the_platform_can_be_determined_from_the_first_conclusive_file(
     tmp_path: Path, files: dict[str, bytes], given: Platform | None, expected: Platform
 ) -> None:
     artifact(tmp_path / "in", "base_lib_generic", files)
@@ -198,32 +198,32 @@ def paths(catalog: Catalog) -> list[str]:
     return [entry.path for entry in catalog.entries if entry.kind is FileKind.FILE]
 
 
-def test_whole_names_of_folders_are_spelled_in_lower_case(tmp_path: Path) -> None:
+def test_only_folders_named_exactly_bin_in_any_case_are_lowercased(tmp_path: Path) -> None:
     dlls = ["BIN/a.dll", "Bin/b.dll", "bin/c.dll", "lib/llvm/Bin/d.exe"]
     others = ["share/Binary/e", "share/MyBin/f", "tool/Bin"]
     with plain(tmp_path, dict.fromkeys(dlls, DLL) | dict.fromkeys(others, b"data")) as catalog:
         assert paths(catalog) == ["bin/a.dll", "bin/b.dll", "bin/c.dll", "lib/llvm/bin/d.exe", *others]
 
 
-def test_dlls_in_such_a_folder_alone_make_a_tree_one_for_windows(tmp_path: Path) -> None:
+def test_dlls_only_in_a_capitalized_bin_folder_make_a_windows_tree(tmp_path: Path) -> None:
     with plain(tmp_path, {"Bin/a.dll": DLL}) as catalog:
         assert paths(catalog) == ["bin/a.dll"]
 
 
-def test_folders_themselves_and_links_to_them_follow() -> None:
+def test_bin_folder_entries_and_links_to_bin_folders_are_also_lowercased() -> None:
     folder = Entry("lib/Bin", FileKind.DIRECTORY, ArtifactName.parse("base_lib_generic"), 0o755)
     catalog = make_catalog(folder, link_entry("lib/a.dll", "../Bin/a.dll"))
     spelled = with_plain_bin(catalog, Platform.WINDOWS)
     assert [(entry.path, entry.link) for entry in spelled.entries] == [("lib/a.dll", "../bin/a.dll"), ("lib/bin", None)]
 
 
-def test_a_tree_for_linux_has_two_folders(tmp_path: Path) -> None:
+def test_a_linux_tree_keeps_folders_that_differ_in_case(tmp_path: Path) -> None:
     program = Path(sys.executable).resolve().read_bytes()
     with plain(tmp_path, {"Bin/a": program, "bin/a": program}) as catalog:
         assert paths(catalog) == ["Bin/a", "bin/a"]
 
 
-def test_a_plan_has_the_libraries_and_programs_of_such_a_folder(tmp_path: Path) -> None:
+def test_a_plan_includes_libraries_and_programs_from_bin_folders_in_any_case(tmp_path: Path) -> None:
     rocsolver = pe_file("rocsolver.dll", "rocblas.dll")
     more = {"blas_lib_generic": {"Bin/rocsolver.dll": rocsolver}, "core-hip_run_generic": {"BIN/hipInfo.exe": EXE}}
     write_windows_sdk(tmp_path, more)
@@ -236,7 +236,7 @@ def test_a_plan_has_the_libraries_and_programs_of_such_a_folder(tmp_path: Path) 
     assert "hipInfo" in {name for wheel in plan.wheels for name in wheel.console_scripts}
 
 
-def test_different_files_that_become_one_are_told(tmp_path: Path) -> None:
+def test_different_files_that_get_the_same_path_are_reported(tmp_path: Path) -> None:
     write_windows_sdk(tmp_path, {"blas_lib_generic": {"Bin/rocblas.dll": EXE}})
     with pytest.raises(ProblemsError) as caught:
         PlanJob(tmp_path, options=PlanOptions(version="7.1")).run()
@@ -256,7 +256,7 @@ def test_different_files_that_become_one_are_told(tmp_path: Path) -> None:
         pytest.param("lib/libclang_rt.so", b"\x7fELF\1\1\1".ljust(64), 0o755, False, id="library of 32 bits"),
     ],
 )
-def test_only_what_the_kernel_can_run_is_a_program(
+def test_only_a_file_that_the_kernel_can_run_is_a_program(
     tmp_path: Path, name: str, data: bytes, mode: int, *, expected: bool
 ) -> None:
     artifact = tmp_path / "base_run_generic"
@@ -278,7 +278,7 @@ def test_only_what_the_kernel_can_run_is_a_program(
         (b"\x7fELF", "the ELF header would span 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
     ],
 )
-def test_a_library_that_ends_before_its_code_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+def test_a_truncated_library_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "base_lib_generic/base/stage/lib/libx.so.1"
     path.parent.mkdir(parents=True)
     path.write_bytes(data)

@@ -34,12 +34,12 @@ def test_device_code_is_compressed_and_trimmed(run_path: str) -> None:
     assert device_targets(memoryview(trimmed), name=name) == device_targets(memoryview(compressed), name=name)
 
 
-def test_trimmed_library_is_smaller() -> None:
+def test_a_trimmed_library_is_smaller() -> None:
     compressed, trimmed = (bytes_of("v22/libtwo.plain.so", trim=trim) for trim in (False, True))
     assert len(compressed) - len(trimmed) == 7 * 4096
 
 
-def test_what_can_not_be_trimmed_is_compressed() -> None:
+def test_a_file_that_cannot_be_trimmed_is_only_compressed() -> None:
     name = "pe/two.obj"
     assert bytes_of(name, trim=True) == bytes_of(name, trim=False)
     assert b"CCOB" in bytes_of(name, trim=True)

@@ -45,7 +45,7 @@ def targets_of(site: Path, library: str) -> list[str]:
         return sorted(map(str, device_targets(data, name=library)))
 
 
-def test_each_target_gets_whole_libraries_beside_those_for_all(tmp_path: Path) -> None:
+def test_each_target_gets_whole_libraries_besides_the_common_libraries(tmp_path: Path) -> None:
     dist, told = build_overlays(tmp_path)
     assert members(dist, "rocm_sdk_device_gfx906") == [
         "lib/librocblas.so.5.gfx906",
@@ -60,7 +60,7 @@ def test_each_target_gets_whole_libraries_beside_those_for_all(tmp_path: Path) -
     assert "kpack" not in told
 
 
-def test_generic_targets_are_the_common_set_unless_others_are_given(tmp_path: Path) -> None:
+def test_generic_targets_are_the_common_set_by_default(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic")
     add_library(stage, "librocblas.so.5", ["gfx906 gfx1030 gfx11-generic gfx1100"])
     add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
@@ -84,7 +84,7 @@ def test_a_bundle_without_code_for_a_target_keeps_its_smallest_code_object(tmp_p
     assert code_of(0, "gfx1030") not in data
 
 
-def test_a_plug_in_that_is_opened_by_its_path_keeps_all_its_code(tmp_path: Path) -> None:
+def test_a_plugin_opened_by_its_path_keeps_all_its_code(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic")
     add_library(stage, "librocblas.so.5", ["gfx906 gfx1030"])
     add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
@@ -96,7 +96,7 @@ def test_a_plug_in_that_is_opened_by_its_path_keeps_all_its_code(tmp_path: Path)
     assert targets_of(unpack(dist, tmp_path / "site"), "plugin.so") == ["gfx1030", "gfx906"]
 
 
-def test_a_library_without_code_of_the_common_set_stays_whole(tmp_path: Path) -> None:
+def test_a_library_without_code_for_the_common_set_keeps_all_its_code(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic")
     add_library(stage, "librocblas.so.5", ["gfx906 gfx1030"])
     add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
@@ -107,7 +107,7 @@ def test_a_library_without_code_of_the_common_set_stays_whole(tmp_path: Path) ->
     assert members(dist, "rocm_sdk_device_gfx942") == ["lib/libhipsparselt.so.0.gfx942"]
 
 
-def test_a_library_of_spir_v_alone_stays_whole(tmp_path: Path) -> None:
+def test_a_library_with_only_spir_v_code_keeps_all_its_code(tmp_path: Path) -> None:
     add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["amdgcnspirv"])
     dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel")
     assert (
@@ -117,7 +117,7 @@ def test_a_library_of_spir_v_alone_stays_whole(tmp_path: Path) -> None:
     assert list(dist.glob("*device*")) == []
 
 
-def test_libraries_that_were_split_before_are_refused_by_name(tmp_path: Path) -> None:
+def test_libraries_that_were_already_split_are_reported_by_name(tmp_path: Path) -> None:
     split_two(stage := artifact(tmp_path / "in", "blas_lib_generic"))
     split_two(tmp_path / "other")
     (tmp_path / "other/lib/libtwo.so").rename(stage / "lib/libother.so")
@@ -129,7 +129,7 @@ def test_libraries_that_were_split_before_are_refused_by_name(tmp_path: Path) ->
     assert not (tmp_path / "out/dist").exists()
 
 
-def test_a_common_set_that_no_library_has_is_refused(tmp_path: Path) -> None:
+def test_a_common_set_without_code_in_any_library_is_refused(tmp_path: Path) -> None:
     add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["gfx906 gfx1030"])
     done = run_on_artifacts("plan", tmp_path, "--split-device=overlay", "--common", "gfx942")
     assert done.returncode == 2
@@ -147,14 +147,14 @@ def test_a_common_set_that_no_library_has_is_refused(tmp_path: Path) -> None:
         (("--split-device=overlay", "--common", "gfx9999"), "gfx9999"),
     ],
 )
-def test_a_common_set_that_can_t_be_is_refused(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+def test_an_invalid_common_set_is_refused(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
     add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["gfx906"])
     done = run_on_artifacts("plan", tmp_path, *options)
     assert done.returncode == 2
     assert told in done.stderr
 
 
-def test_the_selector_chooses_among_the_packages_that_were_made(tmp_path: Path) -> None:
+def test_the_selector_chooses_among_the_built_packages(tmp_path: Path) -> None:
     add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["gfx906 gfx11-generic"])
     done = run_on_artifacts("plan", tmp_path, "--split-device=overlay", "--selector", "wheel", "--json")
     document = json.loads(done.stdout)
@@ -163,7 +163,7 @@ def test_the_selector_chooses_among_the_packages_that_were_made(tmp_path: Path) 
     assert document["gaps"] == []
 
 
-def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(
+def test_the_same_inputs_give_the_same_packages_with_any_number_of_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dist, _ = build_overlays(tmp_path, "--jobs", "1")
@@ -177,7 +177,7 @@ def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(
     "options", [{"split_device": "overlay", "selector": "wheel"}, {"retarget": ("gfx1030=gfx1031",)}]
 )
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_device_code_is_edited_by_as_many_workers_as_were_asked_for(
+def test_device_code_is_edited_by_the_requested_number_of_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], jobs: int
 ) -> None:
     asked: list[int | None] = []
@@ -201,7 +201,7 @@ def test_compressed_bundles_stay_compressed(tmp_path: Path) -> None:
     assert b"CCOB" in (site / ROOT / "lib/librocblas.so.5.gfx906").read_bytes()
 
 
-def test_runs_on_counts_the_library_for_the_gpu_in_place_of_that_for_all(tmp_path: Path) -> None:
+def test_runs_on_counts_the_library_for_the_gpu_instead_of_the_common_library(tmp_path: Path) -> None:
     dist, _ = build_overlays(tmp_path)
     site = unpack(dist, tmp_path / "site", "gfx906")
     assert rocwheel("targets", "runs-on", "gfx906", str(site)).returncode == 0
@@ -213,7 +213,7 @@ def test_runs_on_counts_the_library_for_the_gpu_in_place_of_that_for_all(tmp_pat
     assert rocwheel("targets", "runs-on", "gfx906", *[name for name in wheels if "libraries" in name]).returncode == 1
 
 
-def test_the_audit_finds_nothing_that_it_doesn_t_find_without_the_option(tmp_path: Path) -> None:
+def test_the_option_adds_no_audit_findings(tmp_path: Path) -> None:
     dist, _ = build_overlays(tmp_path, "--common", "gfx1030")
     found = findings(dist)
     dist, _ = build_packages(tmp_path, "--selector", "wheel")
@@ -225,7 +225,7 @@ def findings(dist: Path) -> set[str]:
     return {row["rule"] for row in json.loads(done.stdout)["findings"]}
 
 
-def test_a_damaged_library_is_refused_by_name_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_damaged_library_is_reported_by_name_and_nothing_is_written(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic")
     bundle = bytearray(make_bundle(0, "gfx906 gfx1030"))
     bundle[24:32] = (99).to_bytes(8, "little")
@@ -238,7 +238,7 @@ def test_a_damaged_library_is_refused_by_name_and_nothing_is_written(tmp_path: P
     assert not list((tmp_path / "out").rglob("*.whl"))
 
 
-def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_temporary_files_are_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     build_overlays(tmp_path)
@@ -257,7 +257,7 @@ BuildJob(PlanJob(Path({artifacts!r}), None, options), Path({output!r})).run()
 """
 
 
-def test_a_killed_build_leaves_no_package_and_the_next_one_removes_the_rest(
+def test_a_killed_build_leaves_no_package_and_the_next_build_cleans_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tmp").mkdir()

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
 
 
-def test_equal_files_of_two_artifacts_are_one() -> None:
+def test_identical_files_in_two_artifacts_are_merged() -> None:
     one, other = file_entry("lib/x.txt", "base_lib_generic"), file_entry("lib/x.txt", "blas_lib_generic")
     facts = make_facts(digests={one: b"same", other: b"same"})
     assert merge_entries("/src", [one, other], facts, ()) == {"lib/x.txt": one}
 
 
-def test_different_files_for_one_path_name_both_artifacts() -> None:
+def test_the_error_about_different_files_at_one_path_names_both_artifacts() -> None:
     one, other = file_entry("lib/x.txt", "base_lib_generic"), file_entry("lib/x.txt", "blas_lib_generic")
     facts = make_facts(digests={one: b"one", other: b"other"})
     expected = (
@@ -38,7 +38,7 @@ def test_different_files_for_one_path_name_both_artifacts() -> None:
         merge_entries("/src", [one, other], facts, ())
 
 
-def test_every_conflict_is_reported_at_once() -> None:
+def test_all_conflicts_are_reported_together() -> None:
     claims = [file_entry(f"lib/{name}", f"{who}_lib_generic") for name in "ab" for who in ("base", "blas")]
     facts = make_facts(digests={claim: str(claim.artifact).encode() for claim in claims})
     with pytest.raises(ProblemsError) as caught:
@@ -46,25 +46,25 @@ def test_every_conflict_is_reported_at_once() -> None:
     assert [str(problem).partition(":")[0] for problem in caught.value.problems] == ["lib/a", "lib/b"]
 
 
-def test_the_recipe_says_which_artifact_wins() -> None:
+def test_the_recipe_decides_which_artifact_wins() -> None:
     one, other = file_entry("lib/x.txt", "base_lib_generic"), file_entry("lib/x.txt", "blas_lib_generic")
     facts = make_facts(digests={one: b"one", other: b"other"})
     prefer = (Prefer("lib/*.txt", "blas", "the newer text"),)
     assert merge_entries("/src", [one, other], facts, prefer) == {"lib/x.txt": other}
 
 
-def test_a_link_and_a_file_for_one_path_are_a_conflict() -> None:
+def test_a_link_and_a_file_at_one_path_are_a_conflict() -> None:
     claims = [file_entry("lib/x", "base_lib_generic"), link_entry("lib/x", "y", "blas_lib_generic")]
     with pytest.raises(ProblemsError, match="lib/x: differs between"):
         merge_entries("/src", claims, make_facts(), ())
 
 
-def test_links_with_one_text_are_one() -> None:
+def test_links_with_the_same_target_are_merged() -> None:
     claims = [link_entry("lib/x", "y", "base_lib_generic"), link_entry("lib/x", "y", "blas_lib_generic")]
     assert merge_entries("/src", claims, make_facts(), ()) == {"lib/x": claims[0]}
 
 
-def test_a_package_takes_what_its_rules_name() -> None:
+def test_a_package_takes_the_files_that_match_its_rules() -> None:
     entries = [
         file_entry("bin/hipcc", "core-hip_run_generic"),
         file_entry("bin/rocprof-x", "core-hip_run_generic"),
@@ -75,7 +75,7 @@ def test_a_package_takes_what_its_rules_name() -> None:
     assert list(take_entries({entry.path: entry for entry in entries}, takes)) == ["bin/hipcc"]
 
 
-def test_a_star_takes_every_artifact_but_the_excluded() -> None:
+def test_a_star_takes_all_artifacts_except_the_excluded_artifacts() -> None:
     entries = [file_entry("a", "base_dev_generic"), file_entry("b", "rocprofiler-compute_dev_generic")]
     takes = (Take(artifacts=("*",), components=("dev",), exclude_artifacts=("rocprofiler-compute",)),)
     assert list(take_entries({entry.path: entry for entry in entries}, takes)) == ["a"]
@@ -98,7 +98,7 @@ def contents(placement: Placement) -> dict[str, str]:
     return {path: entry.path for path, entry in placement.files.items()}
 
 
-def test_a_library_ships_under_its_soname_alone() -> None:
+def test_a_library_is_shipped_only_under_its_soname() -> None:
     real = file_entry("lib/libx.so.1.2.3")
     links = link_entry("lib/libx.so.1", "libx.so.1.2.3"), link_entry("lib/libx.so", "libx.so.1")
     placement = place(real, *links, elves={real: library("libx.so.1")})
@@ -109,17 +109,17 @@ def test_a_library_ships_under_its_soname_alone() -> None:
     }
 
 
-def test_a_library_without_links_still_ships_under_its_soname() -> None:
+def test_a_library_without_links_is_still_shipped_under_its_soname() -> None:
     real = file_entry("lib/libx.so.1.2.3")
     assert contents(place(real, elves={real: library("libx.so.1")})) == {"lib/libx.so.1": "lib/libx.so.1.2.3"}
 
 
-def test_a_library_without_soname_keeps_its_name() -> None:
+def test_a_library_without_a_soname_keeps_its_name() -> None:
     plugin = file_entry("lib/plugin.so")
     assert contents(place(plugin, elves={plugin: library(None)})) == {"lib/plugin.so": "lib/plugin.so"}
 
 
-def test_the_soname_belongs_to_the_library_that_its_link_leads_to() -> None:
+def test_the_library_that_the_soname_link_points_to_gets_the_soname() -> None:
     one, other = file_entry("lib/libx.so.1.2"), file_entry("lib/libx.so.1.3")
     link = link_entry("lib/libx.so.1", "libx.so.1.3")
     elves = {one: library("libx.so.1"), other: library("libx.so.1")}
@@ -129,7 +129,7 @@ def test_the_soname_belongs_to_the_library_that_its_link_leads_to() -> None:
     }
 
 
-def test_two_libraries_that_both_claim_a_soname_are_a_conflict() -> None:
+def test_two_libraries_that_claim_the_same_soname_are_a_conflict() -> None:
     one, other = file_entry("lib/libx.so.1.2"), file_entry("lib/libx.so.1.3", "blas_lib_generic")
     elves = {one: library("libx.so.1"), other: library("libx.so.1")}
     expected = (
@@ -140,7 +140,7 @@ def test_two_libraries_that_both_claim_a_soname_are_a_conflict() -> None:
         place(one, other, elves=elves)
 
 
-def test_a_library_link_in_another_folder_makes_no_second_copy() -> None:
+def test_a_library_link_in_another_folder_does_not_create_a_second_copy() -> None:
     real, link = file_entry("lib/libx.so.1"), link_entry("lib/llvm/lib/libx.so.1", "../../libx.so.1")
     placement = place(real, link, elves={real: library("libx.so.1")})
     assert contents(placement) == {"lib/libx.so.1": "lib/libx.so.1"}
@@ -157,13 +157,13 @@ def test_a_link_to_a_program_becomes_a_stub() -> None:
     assert (stub.target, stub.machine) == ("../lib/llvm/bin/clang-15", X86_64)
 
 
-def test_a_stub_goes_straight_to_the_end_of_a_chain_of_links() -> None:
+def test_a_stub_points_directly_to_the_end_of_a_chain_of_links() -> None:
     clang = file_entry("bin/clang-15", mode=0o755)
     links = link_entry("bin/clang", "clang-15"), link_entry("bin/clang++", "clang")
     assert place(clang, *links, elves={clang: program()}).stubs["bin/clang++"].target == "clang-15"
 
 
-def test_a_link_to_a_script_becomes_a_stub_so_that_the_script_finds_its_neighbors() -> None:
+def test_a_link_to_a_script_becomes_a_stub_that_runs_the_script_in_its_folder() -> None:
     script, link = file_entry("libexec/smi.py", mode=0o755), link_entry("bin/rocm-smi", "../libexec/smi.py")
     assert place(script, link, scripts=(script,)).stubs["bin/rocm-smi"].target == "../libexec/smi.py"
 
@@ -174,7 +174,7 @@ def test_a_link_to_data_becomes_a_copy(mode: int) -> None:
     assert contents(place(data, link)) == {"share/a.txt": "share/a.txt", "share/b.txt": "share/a.txt"}
 
 
-def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
+def test_a_stub_may_point_into_a_required_package() -> None:
     tool, link = file_entry("bin/tool", mode=0o755), link_entry("bin/alias", "tool")
     placement = place(
         tool, link, selected=(link,), scripts=(tool,), elsewhere={"bin/tool": "../_rocm_sdk_core/bin/tool"}
@@ -196,7 +196,7 @@ def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
     ],
     ids=["directory", "dangling", "loop", "outside", "other package"],
 )
-def test_a_link_that_cannot_ship_is_dropped_with_the_reason(link: Entry, reason: str) -> None:
+def test_a_link_that_cannot_be_shipped_is_dropped_with_a_reason(link: Entry, reason: str) -> None:
     tool = file_entry("lib/llvm/tool", mode=0o755)
     placement = place(tool, link, selected=(link,), scripts=(tool,))
     assert placement.dropped == (Dropped(link.path, "base_lib_generic", reason),)

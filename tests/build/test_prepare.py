@@ -45,7 +45,7 @@ def built(folder: Path, *options: str) -> zipfile.ZipFile:
 
 
 @pytest.mark.parametrize("how", ["compress", "trim"])
-def test_a_plain_archive_is_compressed_and_keeps_its_code(tmp_path: Path, how: str) -> None:
+def test_an_uncompressed_archive_is_compressed_and_keeps_its_code(tmp_path: Path, how: str) -> None:
     put_archive(tmp_path, CODE, scheme=Scheme.NONE)
     data = built(tmp_path, "--device-code", how).read(MEMBER)
     (tmp_path / "x.kpack").write_bytes(data)
@@ -56,7 +56,7 @@ def test_a_plain_archive_is_compressed_and_keeps_its_code(tmp_path: Path, how: s
     assert archive.kernel("lib/libx.so#1", "gfx906") == b"x"
 
 
-def test_code_that_no_key_names_is_left_out_and_told(tmp_path: Path) -> None:
+def test_code_without_a_key_is_left_out_with_a_warning(tmp_path: Path) -> None:
     blobs = [{"offset": 16, "size": 4}, {"offset": 20, "size": 4}]
     table = {"lib/libx.so#0": {"gfx906": {"type": "hsaco", "ordinal": 1, "original_size": 4}}}
     artifact(tmp_path / "in", "blas_lib_gfx906", {ARCHIVE: by_hand(toc(blobs=blobs, toc=table))})
@@ -65,18 +65,18 @@ def test_code_that_no_key_names_is_left_out_and_told(tmp_path: Path) -> None:
     assert f"warning: blas_lib_gfx906: {ARCHIVE}: left out 1 code object that no key refers to" in told
 
 
-def test_a_compressed_archive_stays_byte_for_byte(tmp_path: Path) -> None:
+def test_a_compressed_archive_is_unchanged(tmp_path: Path) -> None:
     archive = put_archive(tmp_path, CODE, scheme=Scheme.ZSTD)
     assert built(tmp_path, "--device-code", "compress").read(MEMBER) == archive
 
 
-def test_a_build_that_keeps_device_code_leaves_archives_alone(tmp_path: Path) -> None:
+def test_archives_are_unchanged_in_a_build_that_keeps_device_code(tmp_path: Path) -> None:
     archive = put_archive(tmp_path, CODE, scheme=Scheme.NONE)
     assert built(tmp_path).read(MEMBER) == archive
 
 
 @pytest.mark.parametrize("size", [2 << 20, 100_000])
-def test_what_is_compressed_already_is_stored(tmp_path: Path, size: int) -> None:
+def test_incompressible_code_is_stored(tmp_path: Path, size: int) -> None:
     put_archive(tmp_path, NOISE[:size], scheme=Scheme.NONE)
     member = built(tmp_path, "--device-code", "compress").getinfo(MEMBER)
     assert member.compress_type == zipfile.ZIP_STORED
@@ -84,7 +84,7 @@ def test_what_is_compressed_already_is_stored(tmp_path: Path, size: int) -> None
 
 
 @pytest.mark.parametrize("scheme", Scheme)
-def test_an_archive_is_not_deflated_again_even_where_its_table_could_be(tmp_path: Path, scheme: Scheme) -> None:
+def test_an_archive_is_not_deflated_even_if_its_table_is_compressible(tmp_path: Path, scheme: Scheme) -> None:
     put_archive(tmp_path, NOISE[:5000], scheme=scheme)
     member = built(tmp_path, "--device-code", "compress").getinfo(MEMBER)
     assert (member.compress_type, member.compress_size) == (zipfile.ZIP_STORED, member.file_size)
@@ -131,7 +131,7 @@ def unpack(dist: Path, site: Path, *packages: str) -> Path:
 
 
 @pytest.mark.slow
-def test_split_packages_are_made_for_the_new_targets(tmp_path: Path) -> None:
+def test_split_packages_are_built_for_retargeted_gpus(tmp_path: Path) -> None:
     put_library(tmp_path)
     dist, told = build_packages(tmp_path, "--split-device", "--retarget", "gfx1030=gfx1031")
     root = unpack(dist, tmp_path / "site", "rocm_sdk_libraries", "rocm_sdk_device_gfx1031")
@@ -148,7 +148,7 @@ def test_split_packages_are_made_for_the_new_targets(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_whole_libraries_are_made_for_the_new_targets(tmp_path: Path) -> None:
+def test_complete_libraries_are_built_for_retargeted_gpus(tmp_path: Path) -> None:
     stage = artifact(
         tmp_path / "in", "blas_lib_generic", {f"{TENSILE}/Kernels.so-000-gfx1030.hsaco": bundle_for("gfx1030")}
     )
@@ -163,7 +163,7 @@ def test_whole_libraries_are_made_for_the_new_targets(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_selector_takes_the_packages_of_the_new_targets(tmp_path: Path) -> None:
+def test_the_selector_includes_the_packages_for_retargeted_gpus(tmp_path: Path) -> None:
     put_library(tmp_path)
     options = ("--split-device", "--retarget", "gfx1030=gfx1031,gfx1032", "--selector", "wheel", "--json")
     done = run_on_artifacts("plan", tmp_path, *options)
@@ -176,7 +176,7 @@ def test_the_selector_takes_the_packages_of_the_new_targets(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_libraries_that_are_not_split_hold_code_for_the_new_targets(tmp_path: Path) -> None:
+def test_libraries_that_are_not_split_contain_code_for_retargeted_gpus(tmp_path: Path) -> None:
     put_library(tmp_path)
     options = (
         "--rocm",
@@ -196,7 +196,7 @@ def test_libraries_that_are_not_split_hold_code_for_the_new_targets(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_library_without_room_is_warned_of_with_the_option_that_makes_room(tmp_path: Path) -> None:
+def test_the_warning_about_a_library_without_room_suggests_compression(tmp_path: Path) -> None:
     put_library(tmp_path)
     _, told = build_packages(tmp_path, "--retarget", "gfx1030=extended")
     assert f"warning: blas_lib_generic: {LIBRARY}: can't be retargeted: needs " in told
@@ -206,7 +206,7 @@ def test_a_library_without_room_is_warned_of_with_the_option_that_makes_room(tmp
     assert f"warning: --retarget: {gaps}" in told
 
 
-def test_a_pair_that_no_rule_allows_is_refused(tmp_path: Path) -> None:
+def test_a_retarget_pair_that_no_rule_allows_is_refused(tmp_path: Path) -> None:
     put_library(tmp_path)
     done = run_on_artifacts("plan", tmp_path, "--retarget", "gfx1030=gfx90a")
     assert done.returncode == 2

@@ -39,7 +39,7 @@ def install(dist: Path, site: Path, packages: Sequence[str]) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
 
-def test_each_gpu_s_code_goes_to_its_package(tmp_path: Path) -> None:
+def test_the_code_for_each_gpu_goes_into_its_package(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic", {KERNELS: b"kernels", "lib/readme.txt": b"text"})
     fat(stage / "lib/librocblas.so.5", "gfx906 gfx90a", "gfx906 gfx90a:xnack+ gfx90a:xnack-")
     dist, _ = build_packages(tmp_path, "--split-device")
@@ -57,7 +57,7 @@ def test_each_gpu_s_code_goes_to_its_package(tmp_path: Path) -> None:
     assert require_same_code(library, codes("gfx906 gfx90a", "gfx906 gfx90a:xnack+ gfx90a:xnack-")) > 0
 
 
-def test_a_build_without_the_option_keeps_device_code_where_it_is(tmp_path: Path) -> None:
+def test_without_the_option_device_code_stays_in_the_library(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906 gfx90a")
     dist, _ = build_packages(tmp_path)
     assert sorted(path.name.partition("-")[0] for path in dist.glob("*.whl")) == [
@@ -67,7 +67,7 @@ def test_a_build_without_the_option_keeps_device_code_where_it_is(tmp_path: Path
     ]
 
 
-def test_a_library_of_the_core_package_keeps_its_code(tmp_path: Path) -> None:
+def test_a_library_in_the_core_package_keeps_its_code(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "core-hip_lib_generic") / "lib/libamdhip64.so.7", "gfx906")
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
     dist, _ = build_packages(tmp_path, "--split-device")
@@ -77,21 +77,21 @@ def test_a_library_of_the_core_package_keeps_its_code(tmp_path: Path) -> None:
     assert code_of(0, "gfx906") in (tmp_path / "site/_rocm_sdk_core/lib/libamdhip64.so.7").read_bytes()
 
 
-def test_the_selector_chooses_among_the_packages_that_were_made(tmp_path: Path) -> None:
+def test_the_selector_chooses_among_the_built_packages(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906 gfx11-generic")
     done = run_on_artifacts("plan", tmp_path, "--split-device", "--selector", "wheel", "--json")
     [selector] = [row for row in json.loads(done.stdout)["wheels"] if row["package"] == "selector"]
     assert "rocm-sdk-device-gfx11-generic==7.0; extra == 'device-gfx1103'" in selector["metadata"]["requires"]
 
 
-def test_code_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
+def test_code_that_is_not_split_is_reported_with_the_reason(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic", {"lib/rocblas/library/kernels.co": make_bundle(0, "gfx906")})
     fat(stage / "lib/librocblas.so.5", "gfx906")
     _, told = build_packages(tmp_path, "--split-device")
     assert "warning: lib/rocblas/library/kernels.co: keeps its device code for all GPUs: " in told
 
 
-def test_a_set_without_a_runtime_that_reads_archives_is_warned_of(tmp_path: Path) -> None:
+def test_a_set_without_a_runtime_for_archives_causes_a_warning(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
     _, told = build_packages(tmp_path, "--split-device")
     assert "because librocm_kpack.so, which the HIP runtime uses for device code archives, is missing" in told
@@ -101,7 +101,7 @@ def test_a_set_without_a_runtime_that_reads_archives_is_warned_of(tmp_path: Path
 
 
 @pytest.mark.parametrize("options", [(), ("--split-device",)])
-def test_a_set_of_libraries_that_were_split_before_is_warned_of_in_the_same_case(
+def test_a_set_of_already_split_libraries_without_a_runtime_causes_a_warning(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     split_two(artifact(tmp_path / "in", "blas_lib_generic"))
@@ -112,7 +112,7 @@ def test_a_set_of_libraries_that_were_split_before_is_warned_of_in_the_same_case
     assert "librocm_kpack" not in told
 
 
-def test_artifacts_for_families_are_refused(tmp_path: Path) -> None:
+def test_family_artifacts_are_refused(tmp_path: Path) -> None:
     artifact(tmp_path / "in", "blas_lib_gfx110X-dgpu", {"lib/x.txt": b""})
     done = run_on_artifacts("plan", tmp_path, "--split-device")
     assert done.returncode == 2
@@ -120,7 +120,7 @@ def test_artifacts_for_families_are_refused(tmp_path: Path) -> None:
     assert "rocwheel artifacts merge" in done.stderr
 
 
-def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(tmp_path: Path) -> None:
+def test_the_same_inputs_give_the_same_packages_with_any_number_of_workers(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic")
     fat(stage / "lib/librocblas.so.5", "gfx906 gfx90a", "gfx906 gfx90a", "gfx906")
     dist, _ = build_packages(tmp_path, "--split-device", "--jobs", "1")
@@ -129,7 +129,7 @@ def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(tmp_p
     assert {path.name: path.read_bytes() for path in dist.iterdir()} == first
 
 
-def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_temporary_files_are_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
@@ -138,7 +138,7 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("words", [("--split-device",), ("--split-device=kpack",), ("--split-device", "kpack")])
-def test_the_value_of_the_option_may_be_left_out(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_the_value_of_the_option_is_optional(tmp_path: Path, words: tuple[str, ...]) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
     dist, _ = build_packages(tmp_path, *words)
     assert list(dist.glob("rocm_sdk_device_gfx906-*"))

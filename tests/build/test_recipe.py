@@ -75,7 +75,7 @@ def write(folder: Path, rules: str) -> Path:
     return path
 
 
-def test_a_package_that_a_platform_lacks_goes_with_all_that_is_said_of_it(tmp_path: Path) -> None:
+def test_a_package_missing_on_a_platform_is_removed_with_all_references(tmp_path: Path) -> None:
     recipe = load_recipe(write(tmp_path, "[platforms.windows.packages.extra]\nexists = false\n"))
     there = recipe_for(recipe, Platform.WINDOWS)
     assert list(there.packages) == ["core", "more"]
@@ -84,7 +84,7 @@ def test_a_package_that_a_platform_lacks_goes_with_all_that_is_said_of_it(tmp_pa
     assert there.libraries == {}
 
 
-def test_what_is_given_for_a_platform_takes_the_place_of_what_is_not(tmp_path: Path) -> None:
+def test_platform_rules_override_general_rules(tmp_path: Path) -> None:
     rules = '[platforms.windows]\nleave-out = ["tests/**"]\n[platforms.windows.packages.core]\nsearch = ["core:bin"]\n'
     recipe = load_recipe(write(tmp_path, rules))
     windows, linux = recipe_for(recipe, Platform.WINDOWS), recipe_for(recipe, Platform.LINUX)
@@ -93,7 +93,7 @@ def test_what_is_given_for_a_platform_takes_the_place_of_what_is_not(tmp_path: P
     assert (windows.leave_out, linux.leave_out) == (("tests/**",), ())
 
 
-def test_without_rules_a_recipe_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_recipe_without_platform_rules_is_unchanged(tmp_path: Path) -> None:
     recipe = load_recipe(write(tmp_path, ""))
     assert recipe_for(recipe, Platform.WINDOWS) == recipe
 
@@ -110,13 +110,13 @@ def test_without_rules_a_recipe_stays_as_it_is(tmp_path: Path) -> None:
         ("[platforms.macos]", "macos"),
     ],
 )
-def test_rules_of_a_platform_that_lead_nowhere_are_told(tmp_path: Path, rules: str, said: str) -> None:
+def test_platform_rules_with_broken_references_are_reported(tmp_path: Path, rules: str, said: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         load_recipe(write(tmp_path, rules))
     assert said in str(caught.value)
 
 
-def test_rocm_for_windows_has_no_profilers_and_looks_for_dlls_in_bin() -> None:
+def test_rocm_for_windows_has_no_profilers_and_searches_for_dlls_in_bin() -> None:
     there = recipe_for(load_recipe(), Platform.WINDOWS)
     assert list(there.packages) == ["core", "libraries", "device", "devel"]
     assert list(there.selector.extras) == ["libraries", "device", "devel"]
@@ -132,7 +132,7 @@ def test_rocm_for_windows_has_no_profilers_and_looks_for_dlls_in_bin() -> None:
     assert all(script.path.endswith(".exe") for script in scripts.values())
 
 
-def test_scripts_of_the_default_recipe_lead_to_where_windows_has_the_compilers() -> None:
+def test_scripts_in_the_default_recipe_use_the_compiler_location_on_windows() -> None:
     scripts = recipe_for(load_recipe(), Platform.WINDOWS).packages["core"].console_scripts
     assert {name for name, script in scripts.items() if script.path == f"lib/llvm/bin/{name}.exe"} == {
         "amdclang",
@@ -197,12 +197,12 @@ INSTALLED = {
         ("origami", "origami.dll"),
     ],
 )
-def test_a_short_name_means_one_dll_however_its_version_is_spelled(name: str, file: str) -> None:
+def test_a_short_name_matches_one_dll_in_any_version_spelling(name: str, file: str) -> None:
     library = recipe_for(load_recipe(), Platform.WINDOWS).libraries[name]
     assert fnmatch.filter(INSTALLED[library.package], library.pattern) == [file]
 
 
-def test_every_dll_of_the_packages_has_one_short_name_at_most() -> None:
+def test_every_dll_in_the_packages_has_at_most_one_short_name() -> None:
     libraries = recipe_for(load_recipe(), Platform.WINDOWS).libraries.values()
     for key, files in INSTALLED.items():
         for file in files:
@@ -213,24 +213,24 @@ def test_every_dll_of_the_packages_has_one_short_name_at_most() -> None:
 NAMES_RECIPE = load_recipe()
 
 
-def test_a_package_for_all_gpus_has_one_name() -> None:
+def test_a_package_for_all_gpus_has_a_fixed_name() -> None:
     expected = PackageNames("rocm-sdk-core", "rocm_sdk_core", "_rocm_sdk_core")
     assert name_package(NAMES_RECIPE, "core", "neutral", "") == expected
 
 
-def test_a_device_package_goes_into_the_modules_of_the_package_it_completes() -> None:
+def test_a_device_package_uses_the_module_of_the_package_that_it_extends() -> None:
     expected = PackageNames("rocm-sdk-device-gfx906", "", "_rocm_sdk_libraries")
     assert name_package(NAMES_RECIPE, "device", "neutral", "gfx906") == expected
 
 
-def test_a_family_is_part_of_the_names_of_modules_with_underscores() -> None:
+def test_a_family_is_part_of_module_names_with_underscores() -> None:
     expected = PackageNames(
         "rocm-sdk-libraries-gfx94X-dcgpu", "rocm_sdk_libraries_gfx94X_dcgpu", "_rocm_sdk_libraries_gfx94X_dcgpu"
     )
     assert name_package(NAMES_RECIPE, "libraries", "per-family", "gfx94X-dcgpu") == expected
 
 
-def test_without_a_family_its_place_stays_open() -> None:
+def test_without_a_family_the_placeholder_is_kept() -> None:
     names = name_package(NAMES_RECIPE, "libraries", "per-family")
     assert (names.distribution, names.module) == ("rocm-sdk-libraries-{family}", "rocm_sdk_libraries_{family}")
 
@@ -238,12 +238,12 @@ def test_without_a_family_its_place_stays_open() -> None:
 @pytest.mark.parametrize(
     ("key", "per_variant", "per_family"), [("core", False, False), ("device", True, False)], ids=["core", "device"]
 )
-def test_device_packages_are_per_target_and_not_per_family(key: str, *, per_variant: bool, per_family: bool) -> None:
+def test_device_packages_exist_per_target_and_not_per_family(key: str, *, per_variant: bool, per_family: bool) -> None:
     package = NAMES_RECIPE.packages[key]
     assert (is_per_variant(package, "neutral"), is_per_family(package, "neutral")) == (per_variant, per_family)
 
 
-def test_a_text_of_the_recipe_names_the_variant() -> None:
+def test_a_summary_in_the_recipe_may_name_the_target_and_the_family() -> None:
     assert for_variant("Kernels for {target} of {family}", "gfx906") == "Kernels for gfx906 of gfx906"
 
 
@@ -269,7 +269,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_the_default_recipe_has_the_packages_of_the_reference() -> None:
+def test_the_default_recipe_has_the_same_packages_as_the_reference() -> None:
     recipe = load_recipe()
     names = {key: package.distribution_in("neutral") for key, package in recipe.packages.items()}
     assert names == {
@@ -282,13 +282,13 @@ def test_the_default_recipe_has_the_packages_of_the_reference() -> None:
     assert recipe.selector.distribution == "rocm"
 
 
-def test_a_layout_per_family_has_libraries_per_family_and_no_device_packages() -> None:
+def test_a_per_family_layout_has_family_libraries_and_no_device_packages() -> None:
     recipe = load_recipe()
     assert recipe.packages["libraries"].distribution_in("per-family") == "rocm-sdk-libraries-{family}"
     assert recipe.packages["device"].distribution_in("per-family") is None
 
 
-def test_rccl_and_its_kernels_are_taken() -> None:
+def test_rccl_and_its_kernels_are_included() -> None:
     packages = load_recipe().packages
     assert all("rccl" in packages[key].take[0].artifacts for key in ("libraries", "device"))
 
@@ -342,7 +342,7 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
         "library",
     ],
 )
-def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
+def test_an_invalid_reference_or_name_is_reported(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
     with pytest.raises(ProblemsError, match=re.escape(expected)):
         load_recipe(written(tmp_path, MINIMAL.replace(*change)))
 
@@ -368,7 +368,7 @@ def test_a_package_cannot_require_device_packages(tmp_path: Path) -> None:
     ],
     ids=["no TOML", "a table twice"],
 )
-def test_text_that_is_not_toml_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+def test_invalid_toml_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(RecipeError, match=re.escape(expected)):
         load_recipe(written(tmp_path, text))
 
@@ -399,9 +399,7 @@ bad = { color = "bin/bad" }
     ],
     ids=["later schema", "unknown field", "two", "console script", "list", "packages as a list", "selector"],
 )
-def test_fields_that_cannot_be_read_are_reported_with_the_table_they_are_in(
-    tmp_path: Path, text: str, expected: list[str]
-) -> None:
+def test_invalid_fields_are_reported_with_their_table(tmp_path: Path, text: str, expected: list[str]) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ProblemsError) as caught:
         load_recipe(path)
@@ -412,7 +410,7 @@ def test_fields_that_cannot_be_read_are_reported_with_the_table_they_are_in(
 @pytest.mark.parametrize(
     ("old", "new", "meant"), [("summary", "sumary", "summary"), ("[selector]", "[select]", "selector")]
 )
-def test_the_nearest_field_of_a_misspelt_one_is_named(tmp_path: Path, old: str, new: str, meant: str) -> None:
+def test_the_error_for_a_misspelled_field_suggests_the_nearest(tmp_path: Path, old: str, new: str, meant: str) -> None:
     with pytest.raises(ProblemsError, match=f"Did you mean '{meant}'"):
         load_recipe(written(tmp_path, MINIMAL.replace(old, new, 1)))
 
@@ -454,7 +452,7 @@ take = [{ artifacts = ["other"], components = ["lib"] }]
     ],
     ids=["platform module", "module and platform module", "distribution", "selector"],
 )
-def test_names_that_two_packages_claim_are_refused(
+def test_names_claimed_by_two_packages_are_refused(
     tmp_path: Path, change: tuple[str, str], found: str, kinds: str
 ) -> None:
     path = written(tmp_path, MINIMAL + SECOND.replace(*change))
@@ -463,13 +461,13 @@ def test_names_that_two_packages_claim_are_refused(
     assert [str(problem) for problem in caught.value.problems] == [f"{path}: {found}; expected different {kinds}"]
 
 
-def test_packages_of_different_layouts_may_share_their_names(tmp_path: Path) -> None:
+def test_packages_in_different_layouts_may_share_a_name(tmp_path: Path) -> None:
     one = MINIMAL.replace('distribution = "my-core"', 'distribution = { neutral = "my-core" }')
     other = SECOND.replace('"my-second"', '{ per-family = "my-core" }').replace("_second", "_core")
     assert list(load_recipe(written(tmp_path, one + other)).packages) == ["core", "second"]
 
 
-def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
+def test_a_missing_recipe_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=re.escape("none.toml: can't be read (No such file or directory)")):
         load_recipe(tmp_path / "none.toml")
 
@@ -484,7 +482,7 @@ def test_a_folder_or_device_is_not_a_recipe(tmp_path: Path) -> None:
         load_recipe(tmp_path / "pipe")
 
 
-def test_the_hash_is_that_of_the_very_text_that_was_read(tmp_path: Path) -> None:
+def test_the_hash_covers_the_recipe_text_that_was_read(tmp_path: Path) -> None:
     path = written(tmp_path, MINIMAL)
     recipe, sha256 = load_hashed_recipe(path)
     assert recipe == load_recipe(path)

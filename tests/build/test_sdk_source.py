@@ -9,5 +9,5 @@ from tests.build.selectors import literals
 
 
 @pytest.mark.parametrize("name", ["x'; import os #", 'a"b', "back\\slash", "line\nbreak"])
-def test_a_name_stays_data_whatever_it_holds(name: str) -> None:
+def test_any_name_is_written_as_a_string_literal(name: str) -> None:
     assert literals(render_literals({"NAME": name})) == {"NAME": name}

@@ -26,7 +26,7 @@ print(binaries.value)
 """
 
 
-def test_libraries_of_a_split_build_load_and_register_their_code(tmp_path: Path) -> None:
+def test_libraries_in_a_split_build_can_be_loaded_and_register_their_code(tmp_path: Path) -> None:
     done = rocwheel("build", "--artifact-dir", str(SAMPLE_SDK), "-d", str(tmp_path), "--split-device", "--quiet")
     assert done.returncode == 0, done.stderr
     for wheel in (tmp_path / "dist").glob("*.whl"):

@@ -45,7 +45,7 @@ def choices(*packages: GpuPackage) -> dict[str, tuple[tuple[str, ...], tuple[str
         ("gfx942", None),
     ],
 )
-def test_a_package_is_known_by_the_gpu_that_ends_its_name(name: str, parts: tuple[str, str] | None) -> None:
+def test_a_gpu_package_is_recognized_by_the_gpu_that_ends_its_name(name: str, parts: tuple[str, str] | None) -> None:
     assert split_distribution(name) == parts
 
 
@@ -56,35 +56,35 @@ def test_each_target_is_a_variant() -> None:
     }
 
 
-def test_a_family_is_one_variant_for_the_targets_that_it_has_code_for() -> None:
+def test_a_family_is_one_variant_for_its_targets() -> None:
     assert choices(package("gfx94x-dcgpu", "gfx942"), package("gfx110x-all")) == {
         "gfx94x_dcgpu": (("gfx942",), ("gfx94x-dcgpu",)),
         "gfx110x_all": (("gfx1100", "gfx1101", "gfx1102", "gfx1103"), ("gfx110x-all",)),
     }
 
 
-def test_generic_code_serves_the_targets_that_have_none_of_their_own() -> None:
+def test_generic_code_serves_targets_without_their_own_package() -> None:
     assert choices(package("gfx9-4-generic"), package("gfx942")) == {
         "gfx9_4_generic": (("gfx950",), ("gfx9-4-generic",)),
         "gfx942": (("gfx942",), ("gfx942",)),
     }
 
 
-def test_code_that_was_relabeled_serves_the_targets_that_it_names() -> None:
+def test_relabeled_code_serves_its_declared_targets() -> None:
     assert choices(package("gfx1030", "gfx1030", "gfx1031"), package("gfx10-3-generic")) == {
         "gfx1030": (("gfx1030", "gfx1031"), ("gfx1030",)),
         "gfx10_3_generic": (("gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"), ("gfx10-3-generic",)),
     }
 
 
-def test_kernels_that_targets_share_come_with_each_of_them() -> None:
+def test_shared_kernels_are_required_by_the_variant_of_each_target() -> None:
     assert choices(package("gfx1200"), package("gfx1201"), package("gfx12-0")) == {
         "gfx1200": (("gfx1200",), ("gfx1200", "gfx12-0")),
         "gfx1201": (("gfx1201",), ("gfx1201", "gfx12-0")),
     }
 
 
-def test_two_variants_of_one_first_package_have_different_labels() -> None:
+def test_two_variants_with_the_same_first_package_have_different_labels() -> None:
     found = choices(package("gfx1153", "gfx1153", "gfx1200"), package("gfx12-0", "gfx1200"))
     assert found == {
         "gfx1153": (("gfx1153",), ("gfx1153",)),
@@ -113,7 +113,7 @@ def requirements(path: Path) -> list[str]:
     return re.findall(r"^Requires-Dist: (.*)$", read(path, "METADATA"), re.MULTILINE)
 
 
-def test_one_name_has_a_wheel_for_each_gpu_and_two_for_all_others(dist: Path) -> None:
+def test_there_is_a_wheel_for_each_gpu_a_null_wheel_and_a_plain_wheel(dist: Path) -> None:
     added = add_variants(dist)
     assert added.wheels == added.written == (
         f"{STEM}-py3-none-any-gfx1100.whl",
@@ -132,7 +132,7 @@ def test_one_name_has_a_wheel_for_each_gpu_and_two_for_all_others(dist: Path) ->
         ("", ["rocm-sdk-device-gfx942==7.0.0", "rocm-sdk-device-gfx1100==7.0.0", "rocm-sdk-device-gfx1201==7.0.0"]),
     ],
 )
-def test_each_wheel_requires_what_its_machines_need(dist: Path, label: str, required: list[str]) -> None:
+def test_each_wheel_requires_the_packages_for_its_machines(dist: Path, label: str, required: list[str]) -> None:
     add_variants(dist)
     assert requirements(dist / f"{STEM}-py3-none-any{label}.whl") == required
 
@@ -140,7 +140,7 @@ def test_each_wheel_requires_what_its_machines_need(dist: Path, label: str, requ
 @pytest.mark.parametrize(
     ("label", "properties"), [("gfx942", {"amd": {"gfx_arch": ["gfx942"]}}), ("null", {})], ids=["gfx942", "null"]
 )
-def test_every_variant_names_a_provider_that_knows_all_targets(
+def test_every_variant_names_a_provider_with_all_known_targets(
     dist: Path, label: str, properties: dict[str, dict[str, list[str]]]
 ) -> None:
     add_variants(dist)
@@ -151,24 +151,24 @@ def test_every_variant_names_a_provider_that_knows_all_targets(
     )
 
 
-def test_the_plain_wheel_is_no_variant(dist: Path) -> None:
+def test_the_plain_wheel_is_not_a_variant(dist: Path) -> None:
     add_variants(dist)
     with zipfile.ZipFile(dist / f"{STEM}-py3-none-any.whl") as archive:
         assert sorted(archive.namelist()) == [f"{STEM}.dist-info/{name}" for name in FILES]
 
 
-def test_all_say_that_they_are_a_draft(dist: Path) -> None:
+def test_the_metadata_of_all_wheels_mentions_the_draft_status(dist: Path) -> None:
     for name in add_variants(dist).wheels:
         assert "wheel variants, a draft" in read(dist / name, "METADATA")
 
 
-def test_their_record_is_right(dist: Path) -> None:
+def test_the_record_of_each_variant_wheel_is_valid(dist: Path) -> None:
     for name in add_variants(dist).wheels:
         with WheelFile.open(dist / name) as wheel:
             wheel.validate_record()
 
 
-def test_they_have_the_same_bytes_wherever_they_are_made(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_variant_wheels_have_the_same_bytes_in_any_folder(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     other = tmp_path_factory.mktemp("other")
     for target in ("gfx1201", "gfx942", "gfx1100"):
         add_gpu_package(other, f"rocm-sdk-device-{target}", targets=[target])
@@ -177,7 +177,7 @@ def test_they_have_the_same_bytes_wherever_they_are_made(dist: Path, tmp_path_fa
         assert (dist / name).read_bytes() == (other / name).read_bytes()
 
 
-def test_a_gpu_that_is_added_leaves_the_wheels_for_others_as_they_are(dist: Path) -> None:
+def test_adding_a_gpu_does_not_change_the_wheels_for_other_gpus(dist: Path) -> None:
     before = {name: (dist / name).read_bytes() for name in add_variants(dist).wheels}
     add_gpu_package(dist, "rocm-sdk-device-gfx90a", targets=["gfx90a"])
     assert add_variants(dist).written == (f"{STEM}-py3-none-any-gfx90a.whl", f"{STEM}-py3-none-any.whl")
@@ -191,13 +191,13 @@ def test_a_second_run_writes_nothing(dist: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in dist.iterdir()} == stamps
 
 
-def test_a_wheel_for_a_gpu_whose_package_is_gone_is_named(dist: Path) -> None:
+def test_a_wheel_for_a_gpu_without_a_package_is_reported_as_stale(dist: Path) -> None:
     add_variants(dist)
     next(dist.glob("rocm_sdk_device_gfx1201-*")).unlink()
     assert add_variants(dist).stale == (f"{STEM}-py3-none-any-gfx1201.whl",)
 
 
-def test_packages_for_several_machines_are_selected_apart(tmp_path: Path) -> None:
+def test_packages_for_several_machines_get_separate_wheels(tmp_path: Path) -> None:
     for tag in ("py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"):
         add_gpu_package(tmp_path, "rocm-sdk-device-gfx942", targets=["gfx942"], tag=tag)
     add_gpu_package(tmp_path, "rocm-sdk-device-gfx1100", targets=["gfx1100"], tag="py3-none-manylinux_2_28_x86_64")
@@ -212,7 +212,7 @@ def test_packages_for_several_machines_are_selected_apart(tmp_path: Path) -> Non
     )
 
 
-def test_libraries_of_families_have_one_name(tmp_path: Path) -> None:
+def test_family_libraries_share_one_distribution_name(tmp_path: Path) -> None:
     for family in ("gfx94x-dcgpu", "gfx110x-all"):
         add_gpu_package(tmp_path, f"rocm-sdk-libraries-{family}", requires=("rocm-sdk-core==7.0.0",))
     stem = "rocm_sdk_libraries-7.0.0-py3-none-any"
@@ -221,7 +221,7 @@ def test_libraries_of_families_have_one_name(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_without_packages_for_gpus_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_gpu_packages_is_refused(tmp_path: Path) -> None:
     make_wheel(tmp_path, "rocm-sdk-core", {"core.py": b""})
     with pytest.raises(RocwheelError) as raised:
         add_variants(tmp_path)
@@ -231,7 +231,7 @@ def test_a_folder_without_packages_for_gpus_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_distribution_of_that_name_with_files_is_never_replaced(dist: Path) -> None:
+def test_a_distribution_with_files_is_never_replaced_by_a_variant_wheel(dist: Path) -> None:
     stranger = make_wheel(dist, "rocm-sdk-device", {"mine.py": b""}, version="7.0.0", tag="py3-none-any")
     before = stranger.read_bytes()
     with pytest.raises(
@@ -242,7 +242,7 @@ def test_a_distribution_of_that_name_with_files_is_never_replaced(dist: Path) ->
     assert len(list(dist.iterdir())) == 4
 
 
-def test_what_is_wrong_with_packages_is_said_at_once(dist: Path) -> None:
+def test_problems_in_several_packages_are_reported_together(dist: Path) -> None:
     for target in ("gfx906", "gfx908"):
         (dist / f"rocm_sdk_device_{target}-7.0.0-py3-none-any.whl").write_bytes(b"PK")
     with pytest.raises(RocwheelError, match="2 problems"):
@@ -275,7 +275,7 @@ add_variants(Path({folder!r}))
         ("rocwheel.core.writing", "os.replace"),
     ],
 )
-def test_only_whole_wheels_stay_of_a_run_that_is_killed_and_the_next_completes_them(
+def test_a_killed_run_leaves_only_complete_wheels_and_the_next_run_finishes(
     dist: Path, tmp_path_factory: pytest.TempPathFactory, module: str, name: str
 ) -> None:
     whole = tmp_path_factory.mktemp("whole")

@@ -48,7 +48,7 @@ def test_text_begins_with_versions_and_platform(arguments: list[str], run: Run) 
     assert (status, labels[:5]) == (0, ["rocwheel", "Python", "platform", "codecs", "packages"])
 
 
-def test_the_version_alone_is_one_line() -> None:
+def test_the_version_option_prints_one_line() -> None:
     assert run("--version") == (0, f"rocwheel {__version__}\n")
 
 
@@ -59,7 +59,7 @@ def test_a_prefix_without_a_version_is_shown_as_a_folder(tmp_path: Path) -> None
     assert "GPUs         none found" in lines
 
 
-def test_the_gpus_of_the_machine_are_listed(tmp_path: Path) -> None:
+def test_the_gpus_in_the_machine_are_listed(tmp_path: Path) -> None:
     node = tmp_path / "sys/class/kfd/kfd/topology/nodes/1"
     node.mkdir(parents=True)
     (node / "gpu_id").write_text("4660\n")
@@ -69,9 +69,9 @@ def test_the_gpus_of_the_machine_are_listed(tmp_path: Path) -> None:
     assert "GPUs         gfx906" in list(text_lines(found))
 
 
-def test_the_option_prints_the_version(run: Run) -> None:
+def test_both_spellings_of_the_version_option_print_the_version(run: Run) -> None:
     assert run("--version") == run("-V") == (0, f"rocwheel {__version__}\n", "")
 
 
-def test_version_as_json(run: Run) -> None:
+def test_the_version_can_be_printed_as_json(run: Run) -> None:
     assert json.loads(run("--version", "--json").stdout) == {"schema": "rocwheel.version/1", "version": __version__}

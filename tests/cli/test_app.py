@@ -85,5 +85,5 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
     ],
     ids=lambda value: value if len(value) < 40 else "",
 )
-def test_a_wrong_command_line_is_one_plain_message(run: Run, words: str, message: str) -> None:
+def test_an_invalid_command_line_gives_one_plain_message(run: Run, words: str, message: str) -> None:
     assert run(*words.split()) == (2, "", f"error: {message}\n")

@@ -25,7 +25,7 @@ run = partial(rocwheel, "artifacts")
     ],
     ids=["list", "extract", "from-deb"],
 )
-def test_a_pipe_is_not_waited_for(
+def test_a_pipe_is_refused_without_blocking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], found: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -38,7 +38,7 @@ def test_a_pipe_is_not_waited_for(
 
 
 @pytest.mark.slow
-def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: Path) -> None:
+def test_invalid_input_exits_with_status_2_and_no_output(artifacts: Path, tmp_path: Path) -> None:
     (artifacts / "rand_lib_generic").mkdir()
     done = run("archive", "--output", tmp_path / "out", artifacts, "--quiet")
     assert (done.returncode, done.stdout) == (2, "")
@@ -52,7 +52,7 @@ def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: P
 @pytest.mark.slow
 @needs_setpriv
 @pytest.mark.parametrize("command", ["archive", "extract"])
-def test_a_folder_without_permission_is_reported(artifacts: Path, tmp_path: Path, command: str) -> None:
+def test_a_folder_without_write_permission_is_reported(artifacts: Path, tmp_path: Path, command: str) -> None:
     run("archive", artifacts, "blas_dev_generic", "--output", tmp_path / "archives")
     out = tmp_path / "out"
     out.mkdir(mode=0o500)
@@ -133,14 +133,14 @@ def test_list_prints_json(artifacts: Path) -> None:
     ],
     ids=["target", "component", "both"],
 )
-def test_list_tells_what_there_is_when_it_finds_nothing(artifacts: Path, options: list[str], told: str) -> None:
+def test_list_prints_the_available_choices_if_nothing_matches(artifacts: Path, options: list[str], told: str) -> None:
     done = run_list("list", artifacts, *options)
     assert done.returncode == 0
     assert done.stderr.endswith(f"warning: {told}\n")
 
 
 @pytest.mark.slow
-def test_a_temporary_folder_that_is_not_there_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_temporary_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     done = run_list("list", SAMPLE_SDK)
     assert (done.returncode, done.stdout) == (1, "")
@@ -151,7 +151,7 @@ def test_a_temporary_folder_that_is_not_there_is_reported(tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_list_prints_what_the_artifacts_hold_on_whole_lines(artifacts: Path) -> None:
+def test_list_prints_each_file_on_one_unwrapped_line(artifacts: Path) -> None:
     long = "directory/" * 20 + "file"
     place = artifacts / "blas_dev_generic/math/stage" / long
     place.parent.mkdir(parents=True)
@@ -166,7 +166,7 @@ run_archive = partial(rocwheel, "artifacts")
 
 
 @pytest.mark.slow
-def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_source_date_is_refused(artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
     done = run_archive("archive", artifacts, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
@@ -194,7 +194,7 @@ run_extract = partial(rocwheel, "artifacts")
 
 
 @pytest.mark.slow
-def test_archive_and_extract_print_what_they_made(artifacts: Path, tmp_path: Path) -> None:
+def test_archive_and_extract_print_the_paths_of_their_output(artifacts: Path, tmp_path: Path) -> None:
     packed = run_extract("archive", artifacts, "blas_dev_generic", "--output", tmp_path / "out", "--format", "xz")
     archive = tmp_path / "out/blas_dev_generic.tar.xz"
     assert (packed.returncode, packed.stdout) == (0, f"{archive}\n")

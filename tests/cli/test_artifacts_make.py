@@ -37,7 +37,7 @@ def archives(artifacts: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> None:
+def test_fetch_gets_the_archives_for_a_build_from_a_server(archives: Path, tmp_path: Path) -> None:
     with served(archives) as address:
         done = rocwheel("artifacts", "fetch", address, "--targets", "gfx906,gfx90a", "--output", tmp_path / "here")
         assert (done.returncode, done.stdout) == (2, "")
@@ -61,7 +61,7 @@ def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_bucket_gives_what_a_build_needs(archives: Path, tmp_path: Path, run: Run, s3: S3Server) -> None:
+def test_fetch_gets_the_archives_for_a_build_from_s3(archives: Path, tmp_path: Path, run: Run, s3: S3Server) -> None:
     store = open_store(f"s3://{BUCKET}/12345-linux")
     for path in archives.iterdir():
         store.put(path.name, path)
@@ -72,7 +72,7 @@ def test_a_bucket_gives_what_a_build_needs(archives: Path, tmp_path: Path, run: 
 
 
 @pytest.mark.slow
-def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_location_is_an_error(tmp_path: Path) -> None:
     done = rocwheel("artifacts", "fetch", tmp_path / "none", "--output", tmp_path / "here")
     assert done.returncode in {1, 2}
     assert done.stderr.startswith(f"error: {tmp_path}/none")
@@ -80,7 +80,7 @@ def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_fetch_leaves_whole_archives_alone_and_is_taken_up(archives: Path, tmp_path: Path) -> None:
+def test_a_killed_fetch_leaves_only_complete_archives_and_can_be_resumed(archives: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     large = archives / "blas_dev_generic.tar.zst"
     with large.open("ab") as file:
@@ -106,7 +106,7 @@ run = partial(rocwheel, "artifacts")
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package, and is not installed")
-def test_packages_are_imported_with_a_table_of_ones_own(tmp_path: Path) -> None:
+def test_packages_can_be_imported_with_a_custom_table(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
@@ -129,7 +129,7 @@ def test_packages_are_imported_with_a_table_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_file_that_is_not_a_package_fails_with_what_is_wrong(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_package_is_refused_with_the_cause(tmp_path: Path) -> None:
     bad = tmp_path / "bad.deb"
     bad.write_text("rubbish")
 
@@ -153,7 +153,7 @@ def prefix(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: Path) -> None:
+def test_import_reports_its_output_and_the_required_programs(prefix: Path, tmp_path: Path) -> None:
     finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts", "-v")
 
     assert finished.returncode == 0
@@ -173,7 +173,7 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> None:
+def test_lists_are_summarized_as_counts_unless_requested(prefix: Path, tmp_path: Path) -> None:
     finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts")
 
     assert "files that match no rule, added to the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
@@ -181,7 +181,7 @@ def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_report_is_given_as_json(prefix: Path, tmp_path: Path) -> None:
+def test_the_report_is_available_as_json(prefix: Path, tmp_path: Path) -> None:
     finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts", "--json", "--quiet")
 
     report = json.loads(finished.stdout)
@@ -195,7 +195,7 @@ def test_report_is_given_as_json(prefix: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> None:
+def test_a_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> None:
     finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts", "--strict", "--quiet")
 
     assert (finished.returncode, finished.stdout) == (2, "")
@@ -204,7 +204,7 @@ def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> N
 
 @pytest.mark.slow
 @needs_setpriv
-def test_everything_that_may_not_be_read_is_told_at_once(prefix: Path, tmp_path: Path) -> None:
+def test_all_unreadable_files_and_folders_are_reported_together(prefix: Path, tmp_path: Path) -> None:
     for name in ("lib", "share"):
         (prefix / name).mkdir(mode=0)
     (prefix / "bin/hipcc").chmod(0)
@@ -238,7 +238,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("shards")
-def test_a_merge_is_told_as_a_table(run: Run, tmp_path: Path) -> None:
+def test_a_merge_is_reported_as_a_table(run: Run, tmp_path: Path) -> None:
     status, stdout, _ = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out")
 
     assert status == 0
@@ -263,7 +263,7 @@ def test_a_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("shards")
-def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_path: Path) -> None:
+def test_an_output_folder_inside_a_shard_is_refused_before_reading(run: Run, tmp_path: Path) -> None:
     status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "b/out", "--dry-run")
 
     assert (status, stdout) == (2, "")
@@ -272,7 +272,7 @@ def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_pa
 
 
 @pytest.mark.usefixtures("shards")
-def test_what_differs_is_an_error_for_all_files(run: Run, tmp_path: Path) -> None:
+def test_different_host_files_are_an_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "b/blas_lib_generic/stage/lib/librocblas.so").write_bytes(b"other")
 
     status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out")
@@ -327,7 +327,7 @@ def write(path: Path, content: bytes) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_shard_is_named_and_nothing_written(
+def test_a_bad_file_in_a_shard_is_reported_and_nothing_is_written(
     run: Run, tmp_path: Path, path: str, contents: tuple[bytes, bytes], found: str
 ) -> None:
     for shard, content in zip(("a", "b"), contents, strict=True):
@@ -339,7 +339,7 @@ def test_what_is_wrong_with_a_shard_is_named_and_nothing_written(
 
 
 @pytest.mark.usefixtures("shards")
-def test_a_target_that_a_shard_declares_and_lacks_is_named(run: Run, tmp_path: Path) -> None:
+def test_a_target_that_a_shard_declares_but_lacks_is_reported(run: Run, tmp_path: Path) -> None:
     for shard, targets in (("a", "gfx942;gfx950"), ("b", "gfx1100")):
         text = json.dumps({"dist_amdgpu_targets": targets}).encode()
         write(tmp_path / shard / "base_lib_generic/stage/share/therock/dist_info.json", text)

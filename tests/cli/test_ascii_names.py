@@ -60,7 +60,7 @@ def place(tmp_path: Path) -> Path:
     ],
     ids=ascii,
 )
-def test_names_beyond_ascii_change_nothing_of_what_is_read(place: Path, words: tuple[str, ...], status: int) -> None:
+def test_an_ascii_locale_does_not_change_the_output(place: Path, words: tuple[str, ...], status: int) -> None:
     done, elsewhere = (rocwheel(*words, "--json", cwd=place, environ=environ) for environ in (ASCII, ELSEWHERE))
     assert (done.returncode, elsewhere.returncode) == (status, status), done.stderr
     assert done.stdout == elsewhere.stdout
@@ -78,7 +78,7 @@ def test_names_beyond_ascii_change_nothing_of_what_is_read(place: Path, words: t
     ],
     ids=ascii,
 )
-def test_names_beyond_ascii_change_no_byte_of_what_is_written(place: Path, words: tuple[str, ...]) -> None:
+def test_an_ascii_locale_does_not_change_the_written_files(place: Path, words: tuple[str, ...]) -> None:
     written = {}
     for name, environ in (("ascii", ASCII), ("elsewhere", ELSEWHERE)):
         given = [word.replace("OUT", name) for word in words]
@@ -94,7 +94,7 @@ def digests(path: Path) -> dict[str, str]:
     return {str(one.relative_to(path)): hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
 
 
-def test_a_missing_file_beyond_ascii_is_told(place: Path) -> None:
+def test_a_missing_file_with_a_non_ascii_name_is_reported(place: Path) -> None:
     (place / "env/demo/café.txt").unlink()
     done = rocwheel("verify", "env", "--json", cwd=place, environ=ASCII)
     assert done.returncode == 1
@@ -102,12 +102,12 @@ def test_a_missing_file_beyond_ascii_is_told(place: Path) -> None:
     assert (fault["kind"], fault["place"]) == ("missing", "env/demo/café.txt")
 
 
-def test_messages_stay_in_the_encoding_of_the_terminal(place: Path) -> None:
+def test_messages_use_the_encoding_of_the_terminal(place: Path) -> None:
     done = rocwheel("verify", "é/nothing", cwd=place, environ=ASCII)
     assert done.stderr.startswith("error: \\xe9/nothing: can't be read (No such file or directory)")
 
 
-def test_an_option_of_python_that_wants_ascii_changes_nothing_and_starts_it_once(place: Path) -> None:
+def test_disabling_utf8_mode_with_an_interpreter_option_changes_nothing(place: Path) -> None:
     command = [sys.executable, "-X", "utf8=0", "-m", "rocwheel", "verify", "é/env"]
     done = subprocess.run(
         command, cwd=place, env={**os.environ, **ASCII}, capture_output=True, text=True, check=False, timeout=60

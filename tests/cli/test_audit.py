@@ -32,7 +32,7 @@ FOUND = "searches 'rocm_dis/lib' relative to the working directory"
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_a_rule_comes_first_and_then_each_finding_and_the_remedy(run: Run, bad_wheel: Path) -> None:
+def test_the_rule_is_printed_before_its_findings_and_the_remedy(run: Run, bad_wheel: Path) -> None:
     finished = run("audit", bad_wheel)
     assert finished.status == 1
     lines = [line.strip() for line in finished.stdout.splitlines() if line.strip()]
@@ -47,7 +47,7 @@ def test_a_rule_comes_first_and_then_each_finding_and_the_remedy(run: Run, bad_w
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_many_findings_of_one_rule_are_cut_unless_all_are_asked_for(run: Run, tmp_path: Path) -> None:
+def test_long_lists_of_findings_are_truncated_unless_verbose(run: Run, tmp_path: Path) -> None:
     names = [f"demo/{number:02}.txt" for number in range(23)]
     files = {name: f"to-{name}".encode() for name in names}
     wheel = make_wheel(tmp_path, "demo", files, tag="py3-none-any", links=names)
@@ -63,7 +63,7 @@ def test_many_findings_of_one_rule_are_cut_unless_all_are_asked_for(run: Run, tm
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_machines_get_every_finding(run: Run, bad_wheel: Path) -> None:
+def test_json_has_every_finding(run: Run, bad_wheel: Path) -> None:
     document = json.loads(run("audit", bad_wheel, "--json").stdout)
     assert document["schema"] == "rocwheel.audit/1"
     assert document["errors"] == 1
@@ -87,7 +87,7 @@ def test_machines_get_every_finding(run: Run, bad_wheel: Path) -> None:
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_code_scanning_gets_sarif(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_findings_can_be_written_as_sarif(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     run("audit", bad_wheel, "--sarif", tmp_path / "audit.sarif", "--quiet")
     document = json.loads((tmp_path / "audit.sarif").read_text())
     (scan,) = document["runs"]
@@ -115,14 +115,14 @@ def test_code_scanning_gets_sarif(run: Run, bad_wheel: Path, tmp_path: Path) -> 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_options_choose_what_is_checked(run: Run, bad_wheel: Path, options: list[str], status: int) -> None:
+def test_options_select_the_rules_that_are_checked(run: Run, bad_wheel: Path, options: list[str], status: int) -> None:
     assert run("audit", bad_wheel, *options).status == status
 
 
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_a_name_does_not_begin_a_line(run: Run, tmp_path: Path, bad_wheel: Path) -> None:
+def test_a_newline_in_a_file_name_does_not_start_a_new_output_line(run: Run, tmp_path: Path, bad_wheel: Path) -> None:
     folder = tmp_path / "a\nerror forged"
     folder.mkdir()
     bad_wheel.rename(folder / bad_wheel.name)
@@ -134,7 +134,7 @@ def test_a_name_does_not_begin_a_line(run: Run, tmp_path: Path, bad_wheel: Path)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_names_that_are_not_unicode_are_reported_in_every_form(run: Run, tmp_path: Path) -> None:
+def test_names_that_are_not_unicode_are_reported_in_every_format(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "pre\udcfffix"
     build_tree(folder, Lib("lib/libgood.so", ("libnowhere.so.1",)))
     (folder / "lib/libgood.so").rename(folder / "lib/e\udcfe.so")
@@ -154,7 +154,7 @@ def test_names_that_are_not_unicode_are_reported_in_every_form(run: Run, tmp_pat
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_an_audit_of_nothing_says_what_is_missing(run: Run) -> None:
+def test_audit_without_a_path_reports_the_missing_argument(run: Run) -> None:
     expected = "error: rocwheel audit: the argument PATH is missing. See rocwheel audit --help.\n"
     assert run("audit") == (2, "", expected)
 
@@ -164,7 +164,7 @@ def test_an_audit_of_nothing_says_what_is_missing(run: Run) -> None:
 @pytest.mark.usefixtures("in_an_empty_folder")
 @needs_setpriv
 @pytest.mark.parametrize("closed", ["demo-1.0.dist-info/METADATA", "other", "other/inner", "other/a.so"])
-def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
+def test_an_unreadable_file_or_folder_is_reported(tmp_path: Path, closed: str) -> None:
     for name in ("demo-1.0.dist-info/METADATA", "other/inner/x", "other/a.so"):
         (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "site" / name).write_bytes(b"text")
@@ -180,7 +180,7 @@ def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
 @needs_setpriv
-def test_a_folder_that_may_hold_artifacts_and_may_not_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_folder_that_may_contain_artifacts_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tree/bad").mkdir(parents=True)
     (tmp_path / "tree/bad").chmod(0)
     done = rocwheel("audit", tmp_path / "tree", before=as_user())
@@ -192,7 +192,7 @@ def test_a_folder_that_may_hold_artifacts_and_may_not_be_read_is_named(tmp_path:
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize("command", [("audit",), ("repair", "--check")], ids=["audit", "repair"])
-def test_a_folder_given_by_with_that_has_no_package_is_refused(
+def test_a_folder_without_packages_is_refused_by_the_with_option(
     run: Run, bad_wheel: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     (tmp_path / "beside/dist").mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_a_folder_given_by_with_that_has_no_package_is_refused(
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_a_baseline_to_update_has_to_be_named(run: Run, bad_wheel: Path) -> None:
+def test_updating_a_baseline_requires_a_baseline_file(run: Run, bad_wheel: Path) -> None:
     finished = run("audit", bad_wheel, "--update-baseline")
     assert finished.status == 2
     words = " ".join(finished.stderr.replace("│", " ").split())
@@ -215,7 +215,7 @@ def test_a_baseline_to_update_has_to_be_named(run: Run, bad_wheel: Path) -> None
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_a_pattern_that_fits_no_rule_is_refused(run: Run, bad_wheel: Path) -> None:
+def test_a_pattern_that_matches_no_rule_is_refused(run: Run, bad_wheel: Path) -> None:
     finished = run("audit", bad_wheel, "--ignore", "runpath-*")
     assert finished.status == 2
     assert finished.stderr == (
@@ -227,7 +227,7 @@ def test_a_pattern_that_fits_no_rule_is_refused(run: Run, bad_wheel: Path) -> No
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_a_wrong_pattern_of_rules_is_reported_before_anything_is_read(run: Run) -> None:
+def test_an_invalid_rule_pattern_is_reported_before_any_file_is_read(run: Run) -> None:
     finished = run("audit", "absent.whl", "--select", "zzz")
     assert (finished.status, finished.stderr) == (
         2,
@@ -254,7 +254,7 @@ def test_a_wrong_pattern_of_rules_is_reported_before_anything_is_read(run: Run) 
     ],
     ids=["absent", "a pipe", "empty", "another file"],
 )
-def test_what_can_not_be_audited_is_refused(
+def test_input_that_is_not_auditable_is_refused(
     run: Run, tmp_path: Path, make: Callable[[Path], object], message: str
 ) -> None:
     make(tmp_path / "it")
@@ -264,7 +264,7 @@ def test_what_can_not_be_audited_is_refused(
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_a_file_that_only_looks_like_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_only_has_the_name_of_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "demo-1.0-py3-none-any.whl"
     path.write_text("no archive")
     finished = run("audit", path)
@@ -296,7 +296,7 @@ def test_the_rules_can_be_listed_as_json(run: Run) -> None:
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_of_the_rules_those_that_are_selected_are_listed(run: Run) -> None:
+def test_select_and_ignore_filter_the_list_of_rules(run: Run) -> None:
     given = ("audit", "--rules", "--select", "tag-*", "--ignore", "tag-too-*")
     document = json.loads(run(*given, "--json").stdout)
     assert [rule["name"] for rule in document["rules"]] == ["tag-unknown", "tag-local", "tag-mismatch"]
@@ -308,7 +308,7 @@ def test_of_the_rules_those_that_are_selected_are_listed(run: Run) -> None:
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_verbose_says_nothing_of_folders_that_are_no_artifacts(run: Run, tmp_path: Path) -> None:
+def test_verbose_does_not_mention_folders_that_are_not_artifacts(run: Run, tmp_path: Path) -> None:
     for number in range(30):
         folder = tmp_path / f"it/{number}-{'long' * 30}"
         folder.mkdir(parents=True)
@@ -367,14 +367,14 @@ def findings(document: str) -> set[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_the_packages_of_the_sample_have_nothing_wrong(run: Run, sample: Path) -> None:
+def test_the_sample_packages_have_no_findings(run: Run, sample: Path) -> None:
     finished = run("audit", sample)
     assert (finished.status, "0 errors, 0 warnings, 0 notes" in finished.stdout) == (0, True), finished.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_split_dlls_lead_to_their_archives_where_these_are_given(run: Run, sample: Path, tmp_path: Path) -> None:
+def test_archives_of_split_dlls_are_found_if_their_wheels_are_given(run: Run, sample: Path, tmp_path: Path) -> None:
     (wheel,) = sample.glob("rocm_sdk_libraries-*.whl")
     assert run("device", "split", wheel, "--output", tmp_path / "split", "--quiet").status == 0
     closed = ("--closed", "--select", "image-*", "--json")
@@ -389,7 +389,7 @@ def test_split_dlls_lead_to_their_archives_where_these_are_given(run: Run, sampl
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_artifacts_show_the_plugins_that_packages_leave_out(run: Run) -> None:
+def test_plugins_that_the_packages_omit_are_reported_in_the_artifacts(run: Run) -> None:
     finished = run("audit", SAMPLE_WINDOWS, "--json")
     rules = {(one["rule"], one["path"]) for one in json.loads(finished.stdout)["findings"]}
     assert rules == {
@@ -400,7 +400,7 @@ def test_artifacts_show_the_plugins_that_packages_leave_out(run: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_every_fault_is_told_and_none_ends_the_run(run: Run, faulty: Path) -> None:
+def test_every_fault_is_reported_and_does_not_stop_the_audit(run: Run, faulty: Path) -> None:
     finished = run("audit", faulty, "--json")
     assert (finished.status, finished.stderr) == (1, "")
     assert findings(finished.stdout) == {
@@ -418,7 +418,7 @@ def test_every_fault_is_told_and_none_ends_the_run(run: Run, faulty: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_code_scanning_gets_the_same_findings(run: Run, faulty: Path, tmp_path: Path) -> None:
+def test_sarif_has_the_same_findings(run: Run, faulty: Path, tmp_path: Path) -> None:
     run("audit", faulty, "--select", "dll-*", "--sarif", tmp_path / "found.sarif")
     (result,) = json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]
     assert (result["ruleId"], result["level"]) == ("dll-missing", "error")
@@ -426,7 +426,7 @@ def test_code_scanning_gets_the_same_findings(run: Run, faulty: Path, tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_a_baseline_keeps_a_finding_known(run: Run, faulty: Path) -> None:
+def test_a_finding_in_the_baseline_does_not_fail_the_audit(run: Run, faulty: Path) -> None:
     known = ("--baseline", "known.json", "--select", "dll-*")
     assert run("audit", faulty, *known, "--update-baseline").status == 0
     assert run("audit", faulty, *known).status == 0
@@ -434,7 +434,7 @@ def test_a_baseline_keeps_a_finding_known(run: Run, faulty: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_packages_at_a_url_have_the_same_findings(run: Run, faulty: Path) -> None:
+def test_packages_at_a_url_produce_the_same_findings(run: Run, faulty: Path) -> None:
     local = run("audit", faulty, "--json", "--quiet")
     with served(faulty) as address:
         remote = run("audit", f"{address}/{WHEEL}", "--json", "--quiet")
@@ -443,7 +443,7 @@ def test_packages_at_a_url_have_the_same_findings(run: Run, faulty: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_workers_of_a_cluster_have_the_same_findings(faulty: Path, dask_cluster: DaskCluster) -> None:
+def test_cluster_workers_produce_the_same_findings(faulty: Path, dask_cluster: DaskCluster) -> None:
     here = rocwheel("audit", faulty, "--json", "-q")
     there = rocwheel("audit", faulty, "--json", "-q", "--scheduler", dask_cluster.address)
     assert (there.returncode, there.stdout) == (1, here.stdout)
@@ -452,7 +452,7 @@ def test_workers_of_a_cluster_have_the_same_findings(faulty: Path, dask_cluster:
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize("command", ["report", "diff"])
-def test_other_commands_name_what_is_damaged_and_tell_of_all_else(
+def test_other_commands_name_the_damaged_file_and_report_the_rest(
     run: Run, sample: Path, faulty: Path, command: str
 ) -> None:
     paths = [sample, faulty] if command == "diff" else [faulty]
@@ -464,6 +464,6 @@ def test_other_commands_name_what_is_damaged_and_tell_of_all_else(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_an_empty_folder")
-def test_verify_compares_files_with_record_whatever_they_are(run: Run, sample: Path, faulty: Path) -> None:
+def test_verify_checks_any_kind_of_file_against_record(run: Run, sample: Path, faulty: Path) -> None:
     assert run("verify", sample, "--quiet").status == 0
     assert run("verify", faulty, "--quiet").status == 1

@@ -25,14 +25,14 @@ pytestmark = pytest.mark.slow
 SAMPLE = str(SAMPLE_SDK)
 
 
-def test_build_lists_what_it_made_and_the_targets(tmp_path: Path) -> None:
+def test_build_lists_the_packages_and_targets(tmp_path: Path) -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
     assert done.returncode == 0
     assert f"{tmp_path}/dist/rocm-7.0.0.tar.gz" in done.stdout
     assert "version 7.0.0, layout neutral, GPU targets: gfx906, gfx90a, gfx1030" in done.stderr
 
 
-def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
+def test_build_prints_one_versioned_json_object(tmp_path: Path) -> None:
     done = rocwheel("build", "--json", "--quiet", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
     result = json.loads(done.stdout)
     assert (result["schema"], result["version"]) == ("rocwheel.build/1", "7.0.0")
@@ -41,7 +41,7 @@ def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_an_interrupted_build_is_called_incomplete(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_is_reported_incomplete(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -51,7 +51,7 @@ def test_an_interrupted_build_is_called_incomplete(tmp_path: Path, run: Run, mon
     assert messages == f"the build in {tmp_path} is incomplete; run the same command again\ninterrupted\n"
 
 
-def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
+def test_build_reports_the_leftovers_of_killed_builds_it_removed(tmp_path: Path) -> None:
     left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh.rocwheel"
     left.parent.mkdir()
     left.touch(0o600)
@@ -59,7 +59,7 @@ def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
     assert "removed unfinished files from a killed build: .rocm-6.0.0.tar.gz.abcdefgh.rocwheel\n" in done.stderr
 
 
-def test_the_options_of_a_plan_stand_before_those_of_a_build() -> None:
+def test_help_lists_plan_options_before_build_options() -> None:
     first = ["--dest-dir", "--dry-run", "--artifact-dir"]
     shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
     shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget", "--variants"]
@@ -85,7 +85,7 @@ TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
     ],
     ids=["variable", "as Python says it", "option wins", "option hides a wrong variable", "empty variable"],
 )
-def test_the_platform_tag_of_the_reference_s_variable_is_taken(variable: str, options: list[str], tag: str) -> None:
+def test_the_platform_tag_variable_of_the_reference_is_used(variable: str, options: list[str], tag: str) -> None:
     done = rocwheel(
         "build", "--dry-run", "--artifact-dir", SAMPLE, *options, "--json", environ={TAG_VARIABLE: variable}
     )
@@ -100,13 +100,13 @@ def test_the_platform_tag_of_the_reference_s_variable_is_taken(variable: str, op
         ("manylinux_2_28_aarch64", "is 'manylinux_2_28_aarch64', but the files are for Linux on x86_64"),
     ],
 )
-def test_a_wrong_platform_tag_is_that_of_the_variable(variable: str, said: str) -> None:
+def test_an_invalid_platform_tag_names_the_variable(variable: str, said: str) -> None:
     done = rocwheel("build", "--dry-run", "--artifact-dir", SAMPLE, environ={TAG_VARIABLE: variable})
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{TAG_VARIABLE}: {said}" in done.stderr
 
 
-def test_folders_of_artifacts_are_united(tmp_path: Path) -> None:
+def test_several_artifact_folders_are_combined(tmp_path: Path) -> None:
     # Given the sample SDK in two folders, with one artifact in both
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
@@ -124,7 +124,7 @@ def test_folders_of_artifacts_are_united(tmp_path: Path) -> None:
     assert members[0] == members[1]
 
 
-def test_one_artifact_in_two_folders_with_different_content_is_bad_input(tmp_path: Path) -> None:
+def test_an_artifact_that_differs_between_two_folders_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "base_lib_generic"
     (other / "stage").mkdir(parents=True)
     (other / "artifact_manifest.txt").write_text("stage\n")
@@ -134,7 +134,7 @@ def test_one_artifact_in_two_folders_with_different_content_is_bad_input(tmp_pat
     assert f" is a different artifact from {other}: they differ in " in done.stderr
 
 
-def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
+def test_old_options_are_accepted_with_a_note(tmp_path: Path) -> None:
     old = ["--linux-amdgpu-families", "gfx906,gfx1030", "--devel-tarball-compression", "--no-wheel-compression"]
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), *old)
     assert done.returncode == 0, done.stderr
@@ -148,7 +148,7 @@ def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
     assert {member.compress_type for member in members if "/lib/" in member.filename} == {zipfile.ZIP_STORED}
 
 
-def test_without_packages_a_build_leaves_their_trees(tmp_path: Path) -> None:
+def test_build_with_no_build_packages_leaves_the_package_trees(tmp_path: Path) -> None:
     words = ("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages")
     done = rocwheel(*words)
     assert done.returncode == 0, done.stderr
@@ -168,7 +168,7 @@ def test_without_packages_a_build_leaves_their_trees(tmp_path: Path) -> None:
     assert (tmp_path / "rocm-sdk-core/rocm_sdk_core-7.0.0.dist-info/RECORD").is_file()
 
 
-def test_a_build_into_the_folder_of_its_artifacts_is_refused(tmp_path: Path) -> None:
+def test_build_refuses_its_own_artifact_folder_as_destination(tmp_path: Path) -> None:
     (tmp_path / "artifacts").symlink_to(SAMPLE)
     done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path / "artifacts"))
     assert (done.returncode, done.stderr) == (
@@ -177,7 +177,7 @@ def test_a_build_into_the_folder_of_its_artifacts_is_refused(tmp_path: Path) -> 
     )
 
 
-def test_existing_trees_stay_and_stop_a_build_of_trees(tmp_path: Path) -> None:
+def test_build_of_trees_refuses_to_replace_existing_trees(tmp_path: Path) -> None:
     (tmp_path / "rocm").mkdir()
     (tmp_path / "rocm/mine").touch()
     done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages")
@@ -192,7 +192,7 @@ def test_existing_trees_stay_and_stop_a_build_of_trees(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "with_"), [("--level 3", "--level"), ("--scheduler tcp://127.0.0.1:1", "--scheduler")]
 )
-def test_trees_are_not_packed_or_made_on_a_cluster(words: str, with_: str, tmp_path: Path) -> None:
+def test_no_build_packages_is_refused_with_level_or_scheduler(words: str, with_: str, tmp_path: Path) -> None:
     done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages", *words.split())
     assert (done.returncode, done.stderr) == (
         2,
@@ -200,7 +200,7 @@ def test_trees_are_not_packed_or_made_on_a_cluster(words: str, with_: str, tmp_p
     )
 
 
-def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
+def test_build_warns_about_distributions_of_earlier_builds(tmp_path: Path) -> None:
     command = ["build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path)]
     assert rocwheel(*command, "--version", "7.0.0").returncode == 0
     done = rocwheel(*command, "--version", "7.1.0")
@@ -239,7 +239,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
         (["--platform-tag", "musllinux_1_2_x86_64", "-q"], "--platform-tag: is 'musllinux_1_2_x86_64', but bin/"),
     ],
 )
-def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
+def test_invalid_usage_is_reported_in_one_message_and_nothing_is_written(
     tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path / "out"), *arguments)
@@ -267,7 +267,7 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
     ],
 )
 @pytest.mark.parametrize("is_dry", [False, True], ids=["build", "plan"])
-def test_bad_options_are_reported_before_anything_is_read(
+def test_invalid_options_are_reported_before_any_input_is_read(
     tmp_path: Path, is_dry: bool, arguments: list[str], expected: str
 ) -> None:
     place = ["--dry-run"] if is_dry else ["--dest-dir", str(tmp_path / "out")]
@@ -276,7 +276,7 @@ def test_bad_options_are_reported_before_anything_is_read(
     assert expected in done.stderr.replace("\n", " ")
 
 
-def test_a_destination_that_is_a_file_is_reported_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_destination_that_is_a_file_is_reported_before_any_input_is_read(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     done = rocwheel("build", "--artifact-dir", str(tmp_path / "absent"), "--dest-dir", str(file))
@@ -284,7 +284,7 @@ def test_a_destination_that_is_a_file_is_reported_before_anything_is_read(tmp_pa
     assert f"{file}: isn't a folder; expected an output folder. Change --dest-dir." in done.stderr.replace("\n", " ")
 
 
-def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> None:
+def test_repeated_builds_into_one_folder_produce_the_same_files(tmp_path: Path) -> None:
     runs = []
     for seed in "12":
         command = ["build", "-q", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path)]
@@ -293,20 +293,20 @@ def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> 
     assert runs[0] == runs[1]
 
 
-def test_a_build_for_some_targets_leaves_out_packages_for_others(tmp_path: Path) -> None:
+def test_a_build_for_selected_targets_omits_packages_for_other_targets(tmp_path: Path) -> None:
     done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--targets", "gfx906")
     assert done.returncode == 0
     devices = {path.name.split("-")[0] for path in (tmp_path / "dist").glob("rocm_sdk_device_*")}
     assert devices == {"rocm_sdk_device_gfx906"}
 
 
-def test_families_of_the_reference_are_only_expected(tmp_path: Path) -> None:
+def test_the_families_option_of_the_reference_does_not_filter_targets(tmp_path: Path) -> None:
     words = ("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), "--linux-amdgpu-families", "gfx906")
     assert rocwheel(*words).returncode == 0
     assert len(list((tmp_path / "dist").glob("rocm_sdk_device_*"))) == 3
 
 
-def test_artifacts_in_place_of_the_build_folder_are_recognized(tmp_path: Path) -> None:
+def test_swapped_artifact_and_destination_folders_are_recognized(tmp_path: Path) -> None:
     done = rocwheel("build", str(tmp_path / "packages"), "--dest-dir", SAMPLE)
     assert done.returncode == 2
     assert done.stderr == (

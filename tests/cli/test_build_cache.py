@@ -59,7 +59,7 @@ def built(run: Run, dest: Path, *options: str | Path) -> tuple[dict[str, str], d
     return digests(dest), json.loads(done.stdout)["members"]
 
 
-def test_two_clean_builds_and_a_cached_one_are_alike(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
+def test_cached_and_uncached_builds_are_identical(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
     options = ("--artifact-dir", artifacts)
     clean, without = built(run, tmp_path / "clean", *options, "--no-cache")
     assert not cache.exists()
@@ -73,7 +73,7 @@ def test_two_clean_builds_and_a_cached_one_are_alike(run: Run, tmp_path: Path, a
     assert kept == {"packed": 0, "packed_bytes": 0, "kept": FILES, "kept_bytes": BYTES}
 
 
-def test_a_build_without_options_says_what_it_packed(tmp_path: Path) -> None:
+def test_a_build_without_options_reports_how_many_files_it_packed(tmp_path: Path) -> None:
     told = [
         rocwheel(
             "build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / name, "--cache",
@@ -95,7 +95,7 @@ def test_a_build_without_options_says_what_it_packed(tmp_path: Path) -> None:
         pytest.param(["--recipe", "recipe.toml"], id="another recipe"),
     ],
 )
-def test_a_change_of_metadata_packs_no_file_again(
+def test_a_metadata_change_does_not_repack_any_file(
     run: Run, tmp_path: Path, artifacts: Path, cache: Path, change: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -108,7 +108,7 @@ def test_a_change_of_metadata_packs_no_file_again(
     assert count["packed"] == 0
 
 
-def test_one_changed_artifact_alone_is_packed(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
+def test_only_the_changed_artifact_is_repacked(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
     built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
     changed = tmp_path / "changed"
     shutil.copytree(artifacts, changed, symlinks=True)
@@ -138,7 +138,7 @@ def test_device_code_is_compressed_once(
         assert (count["packed"], [name for name in edited if not name.endswith(".kpack")]) == (0, [])
 
 
-def test_each_edit_has_entries_of_its_own(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
+def test_each_edit_has_its_own_cache_entries(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
     options = ("--artifact-dir", artifacts, "--device-code")
     built(run, tmp_path / "first", *options, "compress", "--cache")
     trimmed, count = built(run, tmp_path / "trimmed", *options, "trim", "--cache")
@@ -146,7 +146,7 @@ def test_each_edit_has_entries_of_its_own(run: Run, tmp_path: Path, artifacts: P
     assert 0 < count["packed"] < FILES / 2
 
 
-def test_damaged_entries_give_the_same_wheels_and_are_told(
+def test_damaged_cache_entries_are_reported_and_do_not_change_the_wheels(
     run: Run, tmp_path: Path, artifacts: Path, cache: Path
 ) -> None:
     first, _ = built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
@@ -171,7 +171,7 @@ def test_damaged_entries_give_the_same_wheels_and_are_told(
     [("ro", "Read-only file system"), ("size=2m", "less than 256 MiB would stay free on the disk")],
     ids=["read-only", "full"],
 )
-def test_a_disk_that_takes_nothing_is_told_once_and_the_build_goes_on(
+def test_an_unwritable_or_full_cache_disk_is_reported_once_and_the_build_continues(
     tmp_path: Path, sample_dist: Path, options: str, trouble: str
 ) -> None:
     (tmp_path / "cache").mkdir()
@@ -194,7 +194,7 @@ def build_as_user(dest: Path) -> tuple[int, list[str]]:
 
 
 @needs_setpriv
-def test_a_folder_of_the_cache_that_cannot_be_read_is_told_once_and_the_build_goes_on(
+def test_an_unreadable_cache_folder_is_reported_once_and_the_build_continues(
     tmp_path: Path, sample_dist: Path, cache: Path
 ) -> None:
     assert build_as_user(tmp_path / "first")[0] == 0
@@ -208,7 +208,7 @@ def test_a_folder_of_the_cache_that_cannot_be_read_is_told_once_and_the_build_go
 
 
 @needs_setpriv
-def test_a_cache_of_somebody_else_is_told_once_and_the_build_goes_on(
+def test_the_cache_of_another_user_is_reported_once_and_the_build_continues(
     tmp_path: Path, sample_dist: Path, cache: Path
 ) -> None:
     cache.mkdir(parents=True)
@@ -223,7 +223,7 @@ def test_a_cache_of_somebody_else_is_told_once_and_the_build_goes_on(
     assert digests(tmp_path) == digests(sample_dist.parent)
 
 
-def test_a_file_in_the_place_of_the_cache_is_told_and_the_build_goes_on(
+def test_a_file_at_the_cache_path_is_reported_and_the_build_continues(
     run: Run, tmp_path: Path, artifacts: Path, cache: Path
 ) -> None:
     cache.parent.mkdir()
@@ -234,7 +234,7 @@ def test_a_file_in_the_place_of_the_cache_is_told_and_the_build_goes_on(
     assert cache.read_bytes() == b"mine"
 
 
-def test_builds_at_the_same_time_share_the_cache(tmp_path: Path, sample_dist: Path) -> None:
+def test_concurrent_builds_share_the_cache(tmp_path: Path, sample_dist: Path) -> None:
     environment = {**os.environ, "ROCWHEEL_CACHE_DIR": str(tmp_path / "cache")}
     command: list[str | Path] = [*BUILD, "--quiet", "--dest-dir"]
     builds = [subprocess.Popen([*command, tmp_path / str(number)], env=environment) for number in range(3)]
@@ -245,7 +245,7 @@ def test_builds_at_the_same_time_share_the_cache(tmp_path: Path, sample_dist: Pa
 
 @pytest.mark.deep
 @pytest.mark.parametrize("entries", [1, 20, 60])
-def test_a_killed_build_leaves_a_cache_that_the_next_one_uses(tmp_path: Path, sample_dist: Path, entries: int) -> None:
+def test_the_next_build_can_use_the_cache_of_a_killed_build(tmp_path: Path, sample_dist: Path, entries: int) -> None:
     """The process is killed as soon as it has written so many entries."""
     environment = {**os.environ, "ROCWHEEL_CACHE_DIR": str(tmp_path / "cache")}
     command: list[str | Path] = ["build", "--artifact-dir", SAMPLE, "--cache", "--dest-dir", tmp_path / "out"]
@@ -274,7 +274,7 @@ main()
 """
 
 
-def test_a_cache_keeps_to_its_limit(
+def test_the_cache_stays_within_its_limit(
     run: Run, tmp_path: Path, artifacts: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "50kB")
@@ -285,7 +285,7 @@ def test_a_cache_keeps_to_its_limit(
     assert 0 < count["packed"] < FILES
 
 
-def test_a_cluster_has_no_cache(run: Run, tmp_path: Path, cache: Path) -> None:
+def test_cache_is_refused_with_scheduler(run: Run, tmp_path: Path, cache: Path) -> None:
     options = ("--cache", "--scheduler", "tcp://127.0.0.1:1")
     done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
     assert (done.status, done.stdout) == (2, "")
@@ -295,7 +295,7 @@ def test_a_cluster_has_no_cache(run: Run, tmp_path: Path, cache: Path) -> None:
     )
 
 
-def test_a_build_on_a_cluster_says_that_it_has_no_use_for_jobs(run: Run, tmp_path: Path) -> None:
+def test_jobs_is_refused_with_scheduler(run: Run, tmp_path: Path) -> None:
     options = ("--jobs", 2, "--scheduler", "tcp://127.0.0.1:1")
     done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
     assert (done.status, done.stdout) == (2, "")
@@ -305,7 +305,7 @@ def test_a_build_on_a_cluster_says_that_it_has_no_use_for_jobs(run: Run, tmp_pat
     )
 
 
-def test_a_limit_that_is_no_size_is_refused_before_the_build(
+def test_an_invalid_cache_limit_is_refused_before_the_build(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "a lot")

@@ -50,7 +50,7 @@ def change(first: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def test_the_same_bytes_are_built_again_with_the_date_and_options_of_the_manifest(
+def test_build_from_manifest_reproduces_the_bytes_with_the_recorded_date_and_options(
     run: Run, first: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -59,7 +59,7 @@ def test_the_same_bytes_are_built_again_with_the_date_and_options_of_the_manifes
     assert files(first.parent / "again") == files(first)
 
 
-def test_artifacts_and_recipe_may_be_elsewhere_now(run: Run, first: Path, tmp_path: Path) -> None:
+def test_build_from_manifest_accepts_moved_artifacts_and_recipe(run: Run, first: Path, tmp_path: Path) -> None:
     (tmp_path / "in").rename(tmp_path / "moved")
     (tmp_path / "mine.toml").rename(tmp_path / "moved.toml")
     status, told = again(run, first)
@@ -73,13 +73,13 @@ def test_artifacts_and_recipe_may_be_elsewhere_now(run: Run, first: Path, tmp_pa
     assert files(tmp_path / "again/dist") == files(first / "dist")
 
 
-def test_archives_of_the_same_artifacts_do_as_well(run: Run, first: Path, tmp_path: Path) -> None:
+def test_build_from_manifest_accepts_archives_of_the_same_artifacts(run: Run, first: Path, tmp_path: Path) -> None:
     assert run("artifacts", "archive", tmp_path / "in", "--output", tmp_path / "packed", "-q").status == 0
     assert again(run, first, "--artifact-dir", tmp_path / "packed") == (0, "")
     assert files(tmp_path / "again/dist") == files(first / "dist")
 
 
-def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path, tmp_path: Path) -> None:
+def test_changed_inputs_are_reported_and_nothing_is_written(run: Run, first: Path, tmp_path: Path) -> None:
     before = {used["name"]: used["sha256"] for used in json.loads((first / MANIFEST).read_bytes())["inputs"]}
     (tmp_path / "in/base_lib_generic/stage/share/base.txt").write_text("other")
     (tmp_path / "mine.toml").write_bytes((tmp_path / "mine.toml").read_bytes() + b"\n")
@@ -124,7 +124,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
         ({"inputs": []}, "doesn't list any artifacts; expected a build manifest"),
     ],
 )
-def test_another_rocwheel_and_damage_are_told_before_anything_is_read(
+def test_a_different_version_or_damaged_manifest_is_reported_before_any_input_is_read(
     run: Run, first: Path, values: dict[str, Any], told: str
 ) -> None:
     change(first, **values)
@@ -133,7 +133,7 @@ def test_another_rocwheel_and_damage_are_told_before_anything_is_read(
     assert (status, told in text) == (2, True), text
 
 
-def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
+def test_artifacts_from_a_url_require_artifact_dir(run: Run, first: Path) -> None:
     found = json.loads((first / MANIFEST).read_text())["inputs"]
     change(first, inputs=[used | {"place": f"s3://bucket/{used['name']}"} for used in found])
     status, told = again(run, first)
@@ -145,14 +145,14 @@ def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--version", "7.1"], ["--targets", "gfx906"], ["--variants"], ["--level", "1"]])
-def test_options_beside_a_manifest_are_refused(run: Run, first: Path, options: list[str]) -> None:
+def test_other_options_are_refused_with_from_manifest(run: Run, first: Path, options: list[str]) -> None:
     assert again(run, first, *options) == (
         2,
         f"error: {options[0]}: can't be used with --from-manifest, which sets all options. Remove it.\n",
     )
 
 
-def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, first: Path) -> None:
+def test_the_default_level_is_also_refused_with_from_manifest(run: Run, first: Path) -> None:
     change(first, level=1)
     assert again(run, first, "--level", "6") == (
         2,
@@ -160,7 +160,7 @@ def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, 
     )
 
 
-def test_outputs_that_differ_after_all_are_named(run: Run, first: Path) -> None:
+def test_outputs_that_differ_from_the_manifest_are_reported(run: Run, first: Path) -> None:
     outputs = json.loads((first / MANIFEST).read_text())["outputs"]
     sha256 = outputs[0]["sha256"]
     change(first, outputs=[outputs[0] | {"sha256": "0" * 64}, *outputs[1:]])
@@ -168,7 +168,7 @@ def test_outputs_that_differ_after_all_are_named(run: Run, first: Path) -> None:
     assert (status, told) == (1, f"error: {outputs[0]['path']}: has the SHA-256 {sha256}; expected {'0' * 64}\n")
 
 
-def test_the_build_itself_is_never_built_over(run: Run, first: Path) -> None:
+def test_build_from_manifest_refuses_to_overwrite_the_original_build(run: Run, first: Path) -> None:
     before = files(first)
     done = run("build", "--from-manifest", first / MANIFEST, "--dest-dir", first)
     assert (done.status, files(first) == before) == (2, True)
@@ -177,7 +177,7 @@ def test_the_build_itself_is_never_built_over(run: Run, first: Path) -> None:
     )
 
 
-def test_neither_artifacts_nor_a_manifest_is_told(run: Run, tmp_path: Path) -> None:
+def test_build_without_artifacts_or_manifest_is_refused(run: Run, tmp_path: Path) -> None:
     done = run("build", "--dest-dir", tmp_path / "out")
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (

@@ -64,7 +64,7 @@ def outputs_of(dest: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_manifest_says_what_went_in_and_what_came_out(run: Run, tmp_path: Path) -> None:
+def test_the_manifest_lists_the_inputs_and_outputs(run: Run, tmp_path: Path) -> None:
     found = build(run, SAMPLE_SDK, tmp_path / "out", "--selector", "wheel")
     assert [found["schema"], found["rocwheel"]] == ["rocwheel.build-manifest/1", __version__]
     assert (found["source_date_epoch"], found["tools"]["Python"]) == (315532800, platform.python_version())
@@ -80,7 +80,7 @@ def test_the_manifest_says_what_went_in_and_what_came_out(run: Run, tmp_path: Pa
     assert len(found["outputs"]) == 8
 
 
-def test_inputs_are_known_by_the_hash_of_their_files_and_where_they_were(run: Run, tmp_path: Path) -> None:
+def test_inputs_are_recorded_with_a_hash_of_their_files_and_a_relative_path(run: Run, tmp_path: Path) -> None:
     tree = small_tree(tmp_path)
     (first, _) = build(run, tree, tmp_path / "out")["inputs"]
     line = f"{digest(tree / 'base_lib_generic/stage/share/base.txt')}  stage/share/base.txt\n"
@@ -94,7 +94,7 @@ def test_inputs_are_known_by_the_hash_of_their_files_and_where_they_were(run: Ru
     assert (tmp_path / "out" / first["place"]).is_dir()
 
 
-def test_sha256sum_takes_the_checksums(run: Run, tmp_path: Path, run_tool: RunTool) -> None:
+def test_sha256sum_accepts_the_checksums(run: Run, tmp_path: Path, run_tool: RunTool) -> None:
     build(run, small_tree(tmp_path), tmp_path / "out")
     done = subprocess.run(["sha256sum", "--strict", "-c", SUMS], cwd=tmp_path / "out", capture_output=True, check=True)
     assert [line.rpartition(b": ")[2] for line in done.stdout.splitlines()] == [b"OK"] * done.stdout.count(b"\n")
@@ -118,7 +118,7 @@ def test_a_second_build_writes_the_same_manifest(run: Run, tmp_path: Path, optio
     assert [(tmp_path / "elsewhere" / name).read_bytes() for name in (MANIFEST, SUMS)] == texts[0]
 
 
-def test_wheels_that_are_left_alone_are_in_it(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wheels_left_unchanged_are_in_the_manifest(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
     extract_archives(sorted(SAMPLE_SDK.glob("*.tar.xz")), tmp_path / "in")
     where = ["--artifact-dir", tmp_path / "in", "--dest-dir", tmp_path / "out"]
@@ -132,7 +132,7 @@ def test_wheels_that_are_left_alone_are_in_it(run: Run, tmp_path: Path, monkeypa
         }
 
 
-def test_large_members_are_hashed_as_they_stand_in_the_wheel(run: Run, tmp_path: Path) -> None:
+def test_large_members_are_hashed_as_stored_in_the_wheel(run: Run, tmp_path: Path) -> None:
     data = os.urandom(1 << 20) * 33
     large = small_tree(tmp_path) / "blas_lib_generic/stage/lib/large.txt"
     large.write_bytes(data)
@@ -140,7 +140,7 @@ def test_large_members_are_hashed_as_they_stand_in_the_wheel(run: Run, tmp_path:
     assert build(run, tmp_path / "in", tmp_path / "out")["outputs"] == outputs_of(tmp_path / "out")
 
 
-def test_a_recipe_is_named_with_its_hash_and_place(run: Run, tmp_path: Path) -> None:
+def test_a_recipe_is_recorded_with_its_hash_and_path(run: Run, tmp_path: Path) -> None:
     text = (SAMPLE_SDK.parent / "build/rocm.toml").read_bytes()
     (tmp_path / "mine.toml").write_bytes(text + b"# mine\n")
     found = build(run, small_tree(tmp_path), tmp_path / "out", "--recipe", tmp_path / "mine.toml")
@@ -151,19 +151,19 @@ def test_a_recipe_is_named_with_its_hash_and_place(run: Run, tmp_path: Path) -> 
     }
 
 
-def test_a_name_that_is_not_utf8_is_in_it(run: Run, tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_is_recorded_in_the_manifest(run: Run, tmp_path: Path) -> None:
     tree = small_tree(tmp_path).rename(tmp_path / "i\udcffn")
     assert build(run, tree, tmp_path / "out")["inputs"][0]["place"] == "../i\udcffn/base_lib_generic"
 
 
-def test_a_build_that_fails_in_planning_leaves_the_manifest_of_the_one_before(run: Run, tmp_path: Path) -> None:
+def test_a_build_that_fails_in_planning_keeps_the_manifest_of_the_previous_build(run: Run, tmp_path: Path) -> None:
     tree = small_tree(tmp_path)
     before = build(run, tree, tmp_path / "out")
     assert run("build", "--artifact-dir", tree, "--dest-dir", tmp_path / "out", "--targets", "gfx906").status == 2
     assert json.loads((tmp_path / "out" / MANIFEST).read_bytes()) == before
 
 
-def test_checksums_of_other_files_are_left_alone_and_nothing_is_written(run: Run, tmp_path: Path) -> None:
+def test_foreign_checksum_files_are_kept_and_nothing_is_written(run: Run, tmp_path: Path) -> None:
     tree = small_tree(tmp_path)
     (tree / SUMS).write_text(f"{'0' * 64}  base_lib_generic.tar.xz\n")
     done = run("build", "--artifact-dir", tree, "--dest-dir", tree, "--version", "7.0")
@@ -197,9 +197,7 @@ main()
 
 @pytest.mark.deep
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_build_that_is_killed_at_any_change_of_names_leaves_no_stale_manifest(
-    run: Run, tmp_path: Path, moment: str
-) -> None:
+def test_a_build_killed_at_any_rename_leaves_no_stale_manifest(run: Run, tmp_path: Path, moment: str) -> None:
     tree, out = small_tree(tmp_path), tmp_path / "out"
     command = ["build", "--artifact-dir", tree, "--dest-dir", out, "--version", "7.0", "--quiet", "--level"]
     states = set()
@@ -221,7 +219,7 @@ def test_a_build_that_is_killed_at_any_change_of_names_leaves_no_stale_manifest(
     assert [path.name for path in out.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_cluster_writes_the_same_manifest_into_a_folder(run: Run, tmp_path: Path, dask_cluster: DaskCluster) -> None:
+def test_a_cluster_build_writes_the_same_manifest_to_disk(run: Run, tmp_path: Path, dask_cluster: DaskCluster) -> None:
     tree = small_tree(tmp_path)
     for place, options in (("here", []), ("there", ["--scheduler", dask_cluster.address])):
         done = rocwheel("build", "--artifact-dir", tree, "--dest-dir", tmp_path / place, "--version", "7.0", *options)
@@ -230,7 +228,7 @@ def test_a_cluster_writes_the_same_manifest_into_a_folder(run: Run, tmp_path: Pa
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
 
 
-def test_a_cluster_puts_the_manifest_on_a_store(run: Run, tmp_path: Path, s3: S3Server) -> None:
+def test_a_cluster_build_uploads_the_manifest_to_a_store(run: Run, tmp_path: Path, s3: S3Server) -> None:
     tree, url = small_tree(tmp_path), f"s3://{BUCKET}/manifest"
     command = ["build", "--artifact-dir", str(tree), "--dest-dir", url, "--version", "7.0", "--json", "--quiet"]
     with started_cluster(tmp_path / "cluster", [s3.environ]) as cluster:

@@ -37,7 +37,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return paths
 
 
-def test_info_says_where_the_cache_is_and_how_much_is_in_it(run: Run, tmp_path: Path, paths: list[Path]) -> None:
+def test_info_prints_the_cache_folder_and_its_size(run: Run, tmp_path: Path, paths: list[Path]) -> None:
     assert run("cache", "info").stdout.splitlines() == [
         str(tmp_path / "packed"),
         "3 entries, 30.3 kB of at most 10.0 GB",
@@ -45,7 +45,7 @@ def test_info_says_where_the_cache_is_and_how_much_is_in_it(run: Run, tmp_path: 
     ]
 
 
-def test_info_as_json(run: Run, tmp_path: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_info_prints_json(run: Run, tmp_path: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "1MiB")
     assert json.loads(run("cache", "info", "--json").stdout) == {
         "schema": "rocwheel.cache-info/1",
@@ -65,7 +65,7 @@ def test_info_as_json(run: Run, tmp_path: Path, paths: list[Path], monkeypatch: 
     }
 
 
-def test_an_empty_cache_has_no_uses(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_cache_has_no_last_use(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path))
     assert run("cache", "info").stdout == f"{tmp_path}/packed\n0 entries, 0 bytes of at most 10.0 GB\n"
     assert json.loads(run("cache", "info", "--json").stdout)["oldest_use"] is None
@@ -73,7 +73,7 @@ def test_an_empty_cache_has_no_uses(run: Run, tmp_path: Path, monkeypatch: pytes
     assert run("cache", "info", "--verify").stdout == "0 entries (0 bytes), 0 damaged\n"
 
 
-def test_prune_removes_what_was_not_used_for_longest(run: Run, tmp_path: Path, paths: list[Path]) -> None:
+def test_prune_removes_the_least_recently_used_entries(run: Run, tmp_path: Path, paths: list[Path]) -> None:
     assert run("cache", "prune", "--max-size", "20.2kB").stdout == "removed 1 entry (10.1 kB); left: 2 (20.2 kB)\n"
     assert [path.exists() for path in paths] == [False, True, True]
     assert json.loads(run("cache", "prune", "--max-size=0", "--json").stdout) == {
@@ -96,20 +96,20 @@ def test_prune_removes_what_was_not_used_for_longest(run: Run, tmp_path: Path, p
     }
 
 
-def test_prune_keeps_to_the_limit_of_the_variable(run: Run, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prune_uses_the_limit_in_the_environment(run: Run, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "11 kB")
     assert run("cache", "prune").stdout == "removed 2 entries (20.2 kB); left: 1 (10.1 kB)\n"
 
 
 @pytest.mark.parametrize("size", ["", "-1", "much"])
-def test_prune_refuses_what_is_no_size(run: Run, paths: list[Path], size: str) -> None:
+def test_prune_refuses_an_invalid_size(run: Run, paths: list[Path], size: str) -> None:
     done = run("cache", "prune", f"--max-size={size}")
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == f"error: --max-size: is {size!r}; expected a size, such as 20GB or 500MiB\n"
     assert all(path.exists() for path in paths)
 
 
-def test_verify_names_and_removes_what_is_damaged(run: Run, tmp_path: Path, paths: list[Path]) -> None:
+def test_verify_names_and_removes_damaged_entries(run: Run, tmp_path: Path, paths: list[Path]) -> None:
     raw = bytearray(paths[1].read_bytes())
     raw[500] ^= 1
     paths[1].write_bytes(raw)
@@ -127,7 +127,7 @@ def test_verify_names_and_removes_what_is_damaged(run: Run, tmp_path: Path, path
     }
 
 
-def test_verify_tells_what_it_could_not_read_or_remove(
+def test_verify_reports_entries_it_could_not_read_or_remove(
     run: Run, paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, unread = Path.read_bytes, paths[0]
@@ -161,7 +161,7 @@ def cache_as_user(*words: str) -> tuple[int, list[str], list[str]]:
 
 @pytest.mark.slow
 @needs_setpriv
-def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_looked_at(tmp_path: Path, paths: list[Path]) -> None:
+def test_an_unreadable_folder_is_reported_and_the_others_are_still_processed(tmp_path: Path, paths: list[Path]) -> None:
     closed = paths[0].parent
     closed.chmod(0)
     assert cache_as_user("info") == (
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_looked_at(tmp_p
 
 @pytest.mark.slow
 @needs_setpriv
-def test_prune_says_why_entries_stay(tmp_path: Path, paths: list[Path]) -> None:
+def test_prune_reports_why_entries_were_not_removed(tmp_path: Path, paths: list[Path]) -> None:
     for path in paths:
         path.parent.chmod(0o500)
     assert cache_as_user("prune", "--max-size=11kB") == (
@@ -212,7 +212,7 @@ def test_prune_says_why_entries_stay(tmp_path: Path, paths: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("command", [("info",), ("prune",), ("info", "--verify")], ids=" ".join)
-def test_a_file_in_the_place_of_the_cache_is_an_error(
+def test_a_file_at_the_cache_path_is_an_error(
     run: Run, tmp_path: Path, paths: list[Path], command: tuple[str, ...]
 ) -> None:
     place = tmp_path / "file"
@@ -239,7 +239,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return folders
 
 
-def test_info_has_what_was_fetched_from_urls(run: Run, tmp_path: Path, fetched: list[Path]) -> None:
+def test_info_includes_folders_fetched_from_urls(run: Run, tmp_path: Path, fetched: list[Path]) -> None:
     assert run("cache", "info").stdout.splitlines()[-2:] == [
         str(tmp_path / "fetched"),
         "3 folders fetched from URLs, 3.0 kB",
@@ -248,7 +248,7 @@ def test_info_has_what_was_fetched_from_urls(run: Run, tmp_path: Path, fetched: 
     assert (found["fetched_folder"], found["fetched"], found["fetched_bytes"]) == (str(tmp_path / "fetched"), 3, 3000)
 
 
-def test_pruning_removes_fetched_folders_that_were_not_used_for_longest(run: Run, fetched: list[Path]) -> None:
+def test_prune_removes_the_least_recently_used_fetched_folders(run: Run, fetched: list[Path]) -> None:
     done = run("cache", "prune", "--max-size", "2kB")
     assert done.stdout.splitlines()[-1] == "removed 1 fetched folder (1.0 kB); left: 2 (2.0 kB)"
     assert [folder.exists() for folder in fetched] == [False, True, True]
@@ -262,7 +262,7 @@ def test_pruning_removes_fetched_folders_that_were_not_used_for_longest(run: Run
     assert not any(folder.exists() for folder in fetched)
 
 
-def test_a_fetched_folder_under_use_stays(run: Run, fetched: list[Path]) -> None:
+def test_prune_keeps_a_fetched_folder_that_is_in_use(run: Run, fetched: list[Path]) -> None:
     descriptor = os.open(fetched[0], os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -272,7 +272,7 @@ def test_a_fetched_folder_under_use_stays(run: Run, fetched: list[Path]) -> None
         os.close(descriptor)
 
 
-def test_what_publish_notes_is_counted_and_pruned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publishing_records_are_counted_and_pruned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("a", "b"):
         make_wheel(tmp_path / name, "alpha", {"alpha.py": b""}, tag="py3-none-any", is_purelib=True)

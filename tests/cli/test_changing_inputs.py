@@ -58,7 +58,7 @@ def check(status: int, message: str, path: Path) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("after", [1, 3, 5])
 @pytest.mark.parametrize("way", CHANGES)
-def test_a_build_refuses_a_file_that_changes_while_it_is_packed(
+def test_build_refuses_a_file_that_changes_while_it_is_packed(
     run: Run, artifacts: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, after: int
 ) -> None:
     reads = changed_at_read(monkeypatch, data, CHANGES[way], after=after)
@@ -72,7 +72,7 @@ def test_a_build_refuses_a_file_that_changes_while_it_is_packed(
 
 
 @pytest.mark.parametrize("way", CHANGES)
-def test_an_archive_is_not_made_of_a_file_that_changes(
+def test_archive_refuses_a_file_that_changes(
     run: Run, artifacts: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     changed_at_read(monkeypatch, data, CHANGES[way])
@@ -85,7 +85,7 @@ def test_an_archive_is_not_made_of_a_file_that_changes(
 @pytest.mark.deep
 @pytest.mark.parametrize("after", [1, 3, 5])
 @pytest.mark.parametrize("way", CHANGES)
-def test_a_candidate_that_changes_is_not_promoted(
+def test_promote_refuses_a_candidate_that_changes(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, after: int
 ) -> None:
     make_wheel(tmp_path / "in", "other", {"other/data.bin": b"x"}, version="1.0rc1")
@@ -110,7 +110,7 @@ EDITS = {
 @pytest.mark.parametrize("way", CHANGES)
 @pytest.mark.parametrize("place", ["elsewhere", "in place"])
 @pytest.mark.parametrize("command", EDITS)
-def test_device_code_that_changes_is_not_edited(
+def test_device_edits_refuse_a_file_that_changes(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str, way: str
 ) -> None:
     library = tmp_path / "in" / "libtwo.so"
@@ -137,7 +137,7 @@ def _reads_of(run: Run, library: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 @needs_compiler
 @pytest.mark.parametrize("way", CHANGES)
-def test_a_wheel_that_changes_is_not_repaired(
+def test_repair_refuses_a_wheel_that_changes(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     arguments = ("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "-q")
@@ -152,9 +152,7 @@ def test_a_wheel_that_changes_is_not_repaired(
 
 
 @needs_compiler
-def test_a_run_path_is_not_set_in_a_copy_of_a_file_that_changes(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runpath_set_refuses_a_file_that_changes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = tmp_path / "libtwo.so"
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
     monkeypatch.setattr("rocwheel.core.reading._READ_WHOLE", 0)
@@ -176,7 +174,7 @@ def large(artifacts: Path, data: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("way", ["overwritten", "truncated"])
 @pytest.mark.parametrize("command", ["build", "archive"])
-def test_a_process_that_writes_all_the_time_is_noticed(
+def test_a_file_that_is_written_continuously_is_detected(
     artifacts: Path, large: Path, tmp_path: Path, command: str, way: str
 ) -> None:
     output = tmp_path / "out"

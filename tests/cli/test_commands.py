@@ -59,7 +59,7 @@ def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_a_command_line_loads_its_own_command(
+def test_a_command_line_loads_only_its_own_command(
     tmp_path: Path, words: list[str], loaded: list[str], not_loaded: list[str]
 ) -> None:
     code = f"import json, sys, rocwheel.cli\nrocwheel.cli.load_commands({words})\nprint(json.dumps([*sys.modules]))"
@@ -82,7 +82,7 @@ def test_every_command_line_loads_the_module_of_its_command() -> None:
         ("index --help", {"backports", "click", "deflate", "msgspec", "packaging", "rich", "zlib_ng"}),
     ],
 )
-def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, others: set[str]) -> None:
+def test_short_commands_do_not_load_other_libraries(tmp_path: Path, words: str, others: set[str]) -> None:
     code = (
         f"import atexit, sys; sys.argv = ['rocwheel', *{words.split()}]; from rocwheel.__main__ import main\n"
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
@@ -108,7 +108,7 @@ def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, othe
 
 
 @pytest.mark.slow
-def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Path) -> None:
+def test_the_command_order_does_not_depend_on_load_order(tmp_path: Path) -> None:
     code = (
         "import json, rocwheel.cli, rocwheel.cli.targets_code\n"
         "for words in (['--version'], ['device', 'list'], ['about'], []): rocwheel.cli.load_commands(words)\n"
@@ -121,7 +121,7 @@ def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Pat
     assert targets == ["list", "flags", "detect", "runs-on", "coherent"]
 
 
-def test_a_name_of_two_words_is_a_command_beside_that_of_the_first() -> None:
+def test_a_two_word_command_coexists_with_a_command_of_the_first_word() -> None:
     app = Group("tool")
     called: list[str] = []
 

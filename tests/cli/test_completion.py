@@ -47,12 +47,12 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str
     ],
     ids=lambda value: " ".join(value) if value else "",
 )
-def test_known_words_are_offered(offered: Callable[..., list[str]], words: list[str], expected: list[str]) -> None:
+def test_known_values_are_completed(offered: Callable[..., list[str]], words: list[str], expected: list[str]) -> None:
     assert offered(*words) == expected
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_are_offered_the_same(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+def test_zsh_and_fish_complete_the_same_values(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
     monkeypatch.setenv("_ROCWHEEL_COMPLETE", f"{shell}_complete")
     monkeypatch.setenv("COMP_WORDS", "rocwheel audit --select missing-b")
     monkeypatch.setenv("COMP_CWORD", {"zsh": "3", "fish": "missing-b"}[shell])
@@ -60,7 +60,7 @@ def test_other_shells_are_offered_the_same(run: Run, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_for_each_shell_is_printed(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+def test_the_completion_script_of_each_shell_is_printed(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
     monkeypatch.setenv("_ROCWHEEL_COMPLETE", f"{shell}_source")
     assert f"_ROCWHEEL_COMPLETE={shell}_complete" in run().stdout
 
@@ -74,12 +74,12 @@ def test_the_script_for_each_shell_is_printed(run: Run, monkeypatch: pytest.Monk
         (["-v", "--show-completion", "zsh"], "#compdef rocwheel"),
     ],
 )
-def test_the_script_is_that_of_the_shell_that_is_named(run: Run, words: list[str], beginning: str) -> None:
+def test_show_completion_prints_the_script_of_the_named_shell(run: Run, words: list[str], beginning: str) -> None:
     done = run(*words)
     assert (done.status, done.stdout.startswith(beginning), done.stderr) == (0, True, "")
 
 
-def test_completion_is_installed_for_the_shell_that_is_named(
+def test_install_completion_installs_for_the_named_shell(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -96,11 +96,11 @@ def test_completion_is_installed_for_the_shell_that_is_named(
         (["zsh", "--help"], "is followed by '--help'; expected nothing after zsh"),
     ],
 )
-def test_a_shell_that_has_no_completion_is_refused(run: Run, words: list[str], told: str) -> None:
+def test_an_unsupported_shell_is_refused(run: Run, words: list[str], told: str) -> None:
     assert run("--install-completion", *words) == (2, "", f"error: --install-completion: {told}\n")
 
 
-def test_the_help_of_both_options_names_the_shells(run: Run) -> None:
+def test_the_help_of_both_completion_options_names_the_shells(run: Run) -> None:
     words = " ".join(run("--help").stdout.split())
     shells = "bash, zsh, or fish. Without SHELL, use the current shell."
     assert f"--install-completion [SHELL] Install completion for {shells}" in words

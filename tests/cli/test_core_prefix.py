@@ -39,7 +39,7 @@ def members(dist: Path, name: str) -> set[str]:
         return set(archive.namelist())
 
 
-def test_packages_work_without_the_folder(dist: Path, tmp_path: Path) -> None:
+def test_packages_work_without_the_original_rocm_folder(dist: Path, tmp_path: Path) -> None:
     environment = tmp_path / "env"
     install = [*pip_for(make_venv(environment)), "install", "-q", "--no-index", "--find-links", str(dist)]
     subprocess.run([*install, "rocm[libraries,devel,device-gfx906]"], check=True, capture_output=True)
@@ -56,7 +56,7 @@ def test_packages_work_without_the_folder(dist: Path, tmp_path: Path) -> None:
         assert (root / path).exists(), path
 
 
-def test_device_code_in_archives_goes_to_the_package_of_its_gpu(dist: Path) -> None:
+def test_device_code_archives_go_to_the_package_of_their_gpu(dist: Path) -> None:
     packed = {wheel.name.partition("-")[0] for wheel in dist.glob("*.whl")}
     assert {"rocm_sdk_device_gfx906", "rocm_sdk_device_gfx90a", "rocm_sdk_device_gfx1030"} <= packed
     archives = {path for path in members(dist, "rocm_sdk_device_gfx90a") if ".kpack/" in path}

@@ -51,7 +51,7 @@ def wheels(tmp_path: Path) -> list[Path]:
     ],
     ids=["inspect", "runpath show", "diff", "split", "list"],
 )
-def test_a_file_that_ends_within_its_elf_header_is_damaged(
+def test_a_file_truncated_in_its_elf_header_is_reported_as_damaged(
     tmp_path: Path, run: Run, command: tuple[str, ...], start: bytes
 ) -> None:
     path = tmp_path / "t.so"
@@ -74,7 +74,7 @@ def test_a_file_that_ends_within_its_elf_header_is_damaged(
     ],
     ids=["audit", "inspect", "coherent", "runs-on", "runpath show"],
 )
-def test_reports_have_all_good_wheels(
+def test_reports_include_all_intact_wheels(
     wheels: list[Path], run: Run, command: list[str], shown: list[str], form: str
 ) -> None:
     finished = run(*command, *(wheels if form == "files" else [wheels[0].parent]))
@@ -105,14 +105,14 @@ def tree(tmp_path: Path) -> Path:
     ],
     ids=["inspect", "runpath show", "runs-on", "audit", "device list"],
 )
-def test_reports_have_all_good_libraries_of_a_folder(tree: Path, run: Run, command: list[str], status: int) -> None:
+def test_reports_include_intact_libraries_in_a_folder(tree: Path, run: Run, command: list[str], status: int) -> None:
     finished = run(*command, tree)
     assert f"{tree}/libb.so" in (finished.stdout if command[0] == "audit" else finished.stderr)
     assert [name for name in ("liba.so", "libc.so") if name not in finished.stdout] == []
     assert finished.status == status
 
 
-def test_json_has_the_good_files_and_the_exit_status_tells_of_the_others(tree: Path, run: Run) -> None:
+def test_json_has_the_intact_files_and_the_exit_status_reports_the_damage(tree: Path, run: Run) -> None:
     for command in (["runpath", "show"], ["targets", "runs-on", "gfx1030"]):
         finished = run(*command, tree, "--json")
         assert finished.status == 2
@@ -122,7 +122,7 @@ def test_json_has_the_good_files_and_the_exit_status_tells_of_the_others(tree: P
 
 @pytest.mark.parametrize("kernels", [(), ("--kernels",)], ids=["entries", "kernels"])
 @pytest.mark.parametrize("form", ["files", "folder"])
-def test_the_device_code_of_good_wheels_is_listed(
+def test_the_device_code_of_intact_wheels_is_listed(
     wheels: list[Path], run: Run, form: str, kernels: tuple[str, ...]
 ) -> None:
     finished = run("device", "list", *kernels, *(wheels if form == "files" else [wheels[0].parent]))
@@ -133,14 +133,14 @@ def test_the_device_code_of_good_wheels_is_listed(
 
 @pytest.mark.parametrize("kernels", [(), ("--kernels",)], ids=["entries", "kernels"])
 @pytest.mark.parametrize("form", ["files", "folder"])
-def test_the_device_code_of_good_libraries_is_listed(tree: Path, run: Run, form: str, kernels: tuple[str, ...]) -> None:
+def test_device_code_of_intact_libraries_is_listed(tree: Path, run: Run, form: str, kernels: tuple[str, ...]) -> None:
     finished = run("device", "list", *kernels, *(sorted(tree.iterdir()) if form == "files" else [tree]))
     assert finished.stderr.startswith(f"warning: {tree}/libb.so: ")
     assert [name for name in ("liba.so", "libc.so") if name not in finished.stdout] == []
     assert finished.status == 1
 
 
-def test_all_good_wheels_are_split(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+def test_split_processes_all_intact_wheels(wheels: list[Path], run: Run, tmp_path: Path) -> None:
     finished = run("device", "split", *wheels, "--output", tmp_path / "out")
     assert DAMAGED in finished.stderr
     assert {path.name.partition("-")[0] for path in (tmp_path / "out").iterdir()} == {
@@ -149,7 +149,7 @@ def test_all_good_wheels_are_split(wheels: list[Path], run: Run, tmp_path: Path)
     assert finished.status == 2
 
 
-def test_all_good_wheels_are_compared(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+def test_diff_compares_all_intact_wheels(wheels: list[Path], run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "old", "a", {"a/__init__.py": b""})
     shutil.copy(wheels[2], tmp_path / "old")
     finished = run("diff", tmp_path / "old", wheels[0].parent)
@@ -158,7 +158,7 @@ def test_all_good_wheels_are_compared(wheels: list[Path], run: Run, tmp_path: Pa
     assert finished.status == 2
 
 
-def test_the_page_of_a_report_has_all_good_wheels(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+def test_the_html_report_includes_all_intact_wheels(wheels: list[Path], run: Run, tmp_path: Path) -> None:
     finished = run("report", wheels[0].parent, "--output", tmp_path / "page.html")
     assert DAMAGED in finished.stderr
     page = (tmp_path / "page.html").read_text()
@@ -167,14 +167,14 @@ def test_the_page_of_a_report_has_all_good_wheels(wheels: list[Path], run: Run, 
 
 
 @pytest.mark.parametrize("form", ["files", "folder"])
-def test_all_good_wheels_are_verified(wheels: list[Path], run: Run, form: str) -> None:
+def test_verify_checks_all_intact_wheels(wheels: list[Path], run: Run, form: str) -> None:
     finished = run("verify", *(wheels if form == "files" else [wheels[0].parent]))
     assert f"damaged {wheels[1]}: is a damaged archive (File is not a zip file)" in finished.stdout
     assert [line.endswith(": good") for line in finished.stdout.splitlines() if " wheel, 6 files" in line] == [True] * 2
     assert finished.status == 1
 
 
-def test_nothing_is_published_with_a_damaged_wheel(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+def test_publish_refuses_a_set_with_a_damaged_wheel(wheels: list[Path], run: Run, tmp_path: Path) -> None:
     finished = run("publish", wheels[0].parent, tmp_path / "store")
     assert (finished.status, DAMAGED in finished.stderr) == (2, True)
     assert not (tmp_path / "store").exists()
@@ -183,7 +183,7 @@ def test_nothing_is_published_with_a_damaged_wheel(wheels: list[Path], run: Run,
 @pytest.mark.parametrize(
     "command", [["device", "extract"], ["device", "split"], ["runpath", "set", "$ORIGIN"]], ids=" ".join
 )
-def test_what_is_made_of_a_whole_folder_is_not_made_in_part(
+def test_commands_on_a_whole_folder_write_nothing_if_one_file_is_damaged(
     tree: Path, run: Run, tmp_path: Path, command: list[str]
 ) -> None:
     given = sorted(tree.iterdir()) if command[0] == "runpath" else [tree]
@@ -193,14 +193,14 @@ def test_what_is_made_of_a_whole_folder_is_not_made_in_part(
 
 
 @pytest.mark.parametrize("form", ["files", "folder"])
-def test_all_good_wheels_are_repaired(wheels: list[Path], run: Run, tmp_path: Path, form: str) -> None:
+def test_repair_processes_all_intact_wheels(wheels: list[Path], run: Run, tmp_path: Path, form: str) -> None:
     finished = run("repair", *(wheels if form == "files" else [wheels[0].parent]), "--output", tmp_path / "out")
     assert DAMAGED in finished.stderr
     assert [path.name[:1] for path in sorted((tmp_path / "out").iterdir())] == ["a", "c"]
     assert finished.status == 2
 
 
-def test_a_wheel_with_a_damaged_member_does_not_keep_others_from_repair(
+def test_a_wheel_with_a_damaged_member_does_not_prevent_repair_of_the_others(
     wheels: list[Path], run: Run, tmp_path: Path
 ) -> None:
     data = bytearray(wheels[0].read_bytes())
@@ -212,14 +212,14 @@ def test_a_wheel_with_a_damaged_member_does_not_keep_others_from_repair(
     assert finished.status == 2
 
 
-def test_all_good_wheels_are_listed_in_an_index(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+def test_an_index_lists_all_intact_wheels(wheels: list[Path], run: Run, tmp_path: Path) -> None:
     finished = run("index", wheels[0].parent, "--output", tmp_path / "simple")
     assert DAMAGED in finished.stderr
     assert sorted(path.parent.name for path in (tmp_path / "simple").glob("*/index.html")) == ["a", "c"]
     assert finished.status == 2
 
 
-def test_all_good_artifacts_are_listed(run: Run, tmp_path: Path) -> None:
+def test_all_intact_artifacts_are_listed(run: Run, tmp_path: Path) -> None:
     for component in COMPONENTS:
         shutil.copy(SAMPLE_SDK / f"base_{component}_generic.tar.xz", tmp_path)
     damaged = tmp_path / "base_lib_generic.tar.xz"
@@ -230,13 +230,13 @@ def test_all_good_artifacts_are_listed(run: Run, tmp_path: Path) -> None:
     assert finished.status == 2
 
 
-def test_a_baseline_is_not_written_without_what_cannot_be_read(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+def test_a_baseline_is_not_written_if_an_input_is_unreadable(wheels: list[Path], run: Run, tmp_path: Path) -> None:
     finished = run("audit", *wheels, "--baseline", tmp_path / "known.json", "--update-baseline")
     assert (finished.status, DAMAGED in finished.stderr) == (2, True)
     assert not (tmp_path / "known.json").exists()
 
 
-def test_the_device_code_of_good_members_is_listed(run: Run, tmp_path: Path) -> None:
+def test_the_device_code_of_intact_members_is_listed(run: Run, tmp_path: Path) -> None:
     library = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
     damaged = b"__CLANG_OFFLOAD_BUNDLE__" + b"\xff" * 60
     finished = run(
@@ -258,7 +258,7 @@ def release(sample_dist: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--closed",)], ids=["open", "closed"])
-def test_what_a_damaged_wheel_may_have_is_not_missed(release: Path, run: Run, options: tuple[str, ...]) -> None:
+def test_damaged_wheels_cause_no_missing_library_findings(release: Path, run: Run, options: tuple[str, ...]) -> None:
     finished = run("audit", release, *options)
     assert finished.stdout.endswith(" rules: 0 errors, 0 warnings, 0 notes\n")
     error, note = finished.stderr.splitlines()
@@ -273,7 +273,7 @@ def test_what_a_damaged_wheel_may_have_is_not_missed(release: Path, run: Run, op
     [("audit",), ("repair", "-o", "OUT"), ("index", "-o", "OUT"), ("targets", "coherent"), ("report", "-o", "OUT")],
     ids=lambda words: words[0],
 )
-def test_the_damage_is_the_first_line(release: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_the_damage_is_reported_on_the_first_line(release: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     words = [str(tmp_path / "out") if word == "OUT" else word for word in command]
     finished = subprocess.run(
         [sys.executable, "-m", "rocwheel", *words, release],

@@ -29,7 +29,7 @@ def test_the_self_test_is_printed_unless_quiet(run: Run, monkeypatch: pytest.Mon
     assert run("demo", "--quiet") == (0, "", "")
 
 
-def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_reports_the_files_that_remain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -40,7 +40,7 @@ def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.deep
 @pytest.mark.slow
-def test_the_demo_ends_with_a_tested_environment(tmp_path: Path) -> None:
+def test_the_demo_produces_a_tested_environment(tmp_path: Path) -> None:
     done = rocwheel("demo", "--json", "--quiet", "--dest-dir", str(tmp_path))
     report = json.loads(done.stdout)
     assert report["schema"] == "rocwheel.demo/1"

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         ),
     ],
 )
-def test_a_deprecated_command_becomes_what_replaces_it(old: str, now: str, notice: str) -> None:
+def test_a_deprecated_command_is_replaced(old: str, now: str, notice: str) -> None:
     assert replace_deprecated(old.split()) == (now.split(), [notice])
 
 
@@ -112,25 +112,25 @@ def test_a_deprecated_command_becomes_what_replaces_it(old: str, now: str, notic
         ("wheel --python 3.12", "wheel --python-version 3.12", ["'--python' is deprecated; use '--python-version'."]),
     ],
 )
-def test_a_deprecated_option_becomes_what_replaces_it(old: str, now: str, notices: list[str]) -> None:
+def test_a_deprecated_option_is_replaced(old: str, now: str, notices: list[str]) -> None:
     assert replace_deprecated(old.split()) == (now.split(), [f"rocwheel: {text}" for text in notices])
 
 
-def test_what_replaces_an_option_is_an_option_of_its_command() -> None:
+def test_each_replacement_option_exists_in_its_command() -> None:
     for command, options in OPTIONS.items():
         names = {name for one in CURRENT[command].params for name in (*one.opts, *one.secondary_opts)}
         assert {now.split()[0] for now in options.values() if now} <= names
 
 
-def test_no_deprecated_command_is_one_of_today() -> None:
+def test_no_deprecated_command_is_still_a_command() -> None:
     assert COMMANDS.keys() & CURRENT.keys() == set()
 
 
-def test_a_notice_is_on_standard_error_and_not_in_the_result(run: Run) -> None:
+def test_the_notice_goes_to_standard_error(run: Run) -> None:
     done = run("targets", "expand", "gfx906")
     notice = "rocwheel: 'targets expand' is deprecated; use 'targets list --format targets'.\n"
     assert done == (0, "gfx906\n", notice)
 
 
-def test_a_quiet_command_has_no_notice(run: Run) -> None:
+def test_a_quiet_command_prints_no_notice(run: Run) -> None:
     assert run("targets", "check", "--root", "absent", "-q").stderr.count("deprecated") == 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -> None:
+def test_a_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -> None:
     small, fewer, more = tmp_path / "small.so", tmp_path / "fewer.so", tmp_path / "more.so"
     status, out, err = run("device", "compress", FIXTURES / "v22/libtwo.plain.so", "-o", small)
     assert (status, out) == (0, f"{small}: 2 of 2 bundles changed, 33.8 kB -> 4.1 kB of device code\n")
@@ -43,7 +43,7 @@ def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_code_object_is_kept_or_made_one_for_another_target(run: Run, tmp_path: Path) -> None:
+def test_a_code_object_is_kept_or_retargeted(run: Run, tmp_path: Path) -> None:
     run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-o", tmp_path, "-q")
     source, output = tmp_path / "saxpy.hipfb.0.gfx1030.co", tmp_path / "out.co"
     status, out, _ = run("device", "prune", source, "-k", "gfx1030", "-o", output)
@@ -65,7 +65,7 @@ def test_code_object_is_kept_or_made_one_for_another_target(run: Run, tmp_path: 
     ],
     ids=["list", "extract", "compress", "prune", "retarget"],
 )
-def test_thin_archive_is_refused_as_such(
+def test_a_thin_archive_is_refused_with_its_file_type(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -79,7 +79,7 @@ def test_thin_archive_is_refused_as_such(
 @pytest.mark.parametrize(
     ("command", "options"), [("list", ()), ("extract", ("--output", "out")), ("split", ("--output", "out"))]
 )
-def test_a_debian_package_is_refused_as_such(
+def test_a_debian_package_is_refused_with_its_file_type(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -103,7 +103,7 @@ def test_a_debian_package_is_refused_as_such(
     ],
     ids=["prune", "compress", "compress anew", "retarget"],
 )
-def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_path: Path, arguments: list[str]) -> None:
+def test_a_bundle_with_a_bad_hash_is_rewritten_only_with_force(run: Run, tmp_path: Path, arguments: list[str]) -> None:
     command, *options = arguments
     words = ["device", command, *options, FIXTURES / "edge/zlib.v3.badhash.ccob", "-o", tmp_path / "out.ccob"]
     status, _, err = run(*words)
@@ -157,7 +157,7 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
         "device",
     ],
 )
-def test_unusable_input_gives_one_error_and_no_output(
+def test_unusable_input_produces_one_error_and_no_output(
     run: Run, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     command, *rest = [str(FIXTURES / word) if (FIXTURES / word).is_file() else word for word in arguments]
@@ -202,7 +202,7 @@ def test_a_wheel_is_edited_into_a_folder(run: Run, tmp_path: Path, wheel: Path, 
     ],
     ids=["compress", "prune", "retarget"],
 )
-def test_the_declared_targets_are_those_of_the_edited_code(
+def test_the_declared_targets_match_the_edited_code(
     run: Run, tmp_path: Path, command: list[str], targets: list[str]
 ) -> None:
     declaration = {"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx942", "gfx1030"]}
@@ -254,7 +254,7 @@ def inputs(tmp_path: Path) -> dict[str, Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "folder", "wheel", "archive"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_takes_it_or_says_what_to_do(
+def test_each_command_accepts_each_kind_of_input_or_says_what_to_do(
     run: Run, tmp_path: Path, inputs: dict[str, Path], command: str, kind: str
 ) -> None:
     words = [word.replace("{}", str(inputs[kind])) for word in COMMANDS[command]]
@@ -359,9 +359,7 @@ def words(command: list[str], tree: Path) -> list[str | Path]:
 @pytest.mark.deep
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.parametrize("archive", UNREADABLE)
-def test_an_archive_that_cannot_be_read_is_named_with_its_place(
-    run: Run, tree: Path, command: str, archive: str
-) -> None:
+def test_an_unreadable_archive_is_reported_with_the_offset(run: Run, tree: Path, command: str, archive: str) -> None:
     data, found = UNREADABLE[archive]
     (tree / ARCHIVE).write_bytes(data)
     finished = run(*words(READERS[command], tree))
@@ -383,7 +381,7 @@ def test_an_archive_that_cannot_be_read_is_named_with_its_place(
         pytest.param(b"noise", SIZE, "a damaged zstd frame", id="noise"),
     ],
 )
-def test_a_frame_that_is_not_as_declared_is_named_with_its_place(
+def test_a_frame_that_differs_from_its_declaration_is_reported_with_its_offset(
     run: Run, tree: Path, command: str, frame: bytes, size: int, found: str
 ) -> None:
     (tree / ARCHIVE).write_bytes(framed(frame, size))
@@ -397,7 +395,7 @@ def test_a_frame_that_is_not_as_declared_is_named_with_its_place(
 @pytest.mark.slow
 @pytest.mark.deep
 @pytest.mark.parametrize("command", DECODERS)
-def test_memory_is_bounded_whatever_a_frame_decompresses_to(tree: Path, command: str) -> None:
+def test_memory_is_bounded_for_any_decompressed_frame_size(tree: Path, command: str) -> None:
     (tree / ARCHIVE).write_bytes(framed(zeros(4)))
     done = subprocess.run(
         [sys.executable, "-m", "rocwheel", *words(DECODERS[command], tree)],
@@ -415,7 +413,7 @@ def test_memory_is_bounded_whatever_a_frame_decompresses_to(tree: Path, command:
 @pytest.mark.parametrize(
     ("command", "status"), [("split", 2), ("join", 2), ("list", 1), ("inspect", 1), ("runs-on", 1)]
 )
-def test_an_archive_whose_name_and_content_disagree_is_named(run: Run, tree: Path, command: str, status: int) -> None:
+def test_an_archive_that_contradicts_its_name_is_reported(run: Run, tree: Path, command: str, status: int) -> None:
     (tree / ARCHIVE).write_bytes(plain(target="gfx90a"))
     finished = run(*words(READERS[command], tree))
     said = {
@@ -430,7 +428,7 @@ def test_an_archive_whose_name_and_content_disagree_is_named(run: Run, tree: Pat
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["split", "join", "extract", "runs-on"])
-def test_an_archive_for_what_is_no_target_is_named(run: Run, tree: Path, command: str) -> None:
+def test_an_archive_with_an_invalid_target_is_reported(run: Run, tree: Path, command: str) -> None:
     (tree / ARCHIVE).write_bytes(plain(target="a b"))
     finished = run(*words(READERS[command], tree))
     assert (finished.status, ARCHIVE in finished.stderr, "a b" in finished.stderr) == (2, True, True)
@@ -456,7 +454,7 @@ def test_an_archive_for_what_is_no_target_is_named(run: Run, tree: Path, command
         ("runs-on", 1, "finds nothing in 2 bundles (no archive at ../.kpack/libx.so_@GFXARCH@.kpack)"),
     ],
 )
-def test_a_marker_of_missing_archives_is_named_with_them(
+def test_a_marker_with_missing_archives_is_reported(
     run: Run, tree: Path, command: str, status: int, found: str
 ) -> None:
     shutil.rmtree(tree / ".kpack")
@@ -467,7 +465,7 @@ def test_a_marker_of_missing_archives_is_named_with_them(
 
 @needs_compiler
 @pytest.mark.slow
-def test_splitting_a_library_without_its_archives_again_says_so(run: Run, tree: Path) -> None:
+def test_splitting_again_reports_missing_archives(run: Run, tree: Path) -> None:
     shutil.rmtree(tree / ".kpack")
     finished = run(*words(READERS["split"], tree))
     missing = "was split before, but none of the archives with its code exist: ../.kpack/libx.so_@GFXARCH@.kpack"
@@ -477,7 +475,7 @@ def test_splitting_a_library_without_its_archives_again_says_so(run: Run, tree: 
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["split", "join", "list"])
-def test_an_archive_of_another_build_is_named(run: Run, tree: Path, command: str) -> None:
+def test_an_archive_from_another_build_is_reported(run: Run, tree: Path, command: str) -> None:
     (tree / ARCHIVE).write_bytes(make_kpack({(NAME, 0, "gfx906"): CODES[0]}))
     finished = run(*words(READERS[command], tree))
     assert finished.status == {"split": 0, "join": 2, "list": 1}[command]
@@ -515,7 +513,7 @@ FAULTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("change", "found"), FAULTS.values(), ids=FAULTS)
-def test_a_wheel_that_is_none_is_not_split(
+def test_an_invalid_wheel_is_not_split(
     run: Run, made: Path, tmp_path: Path, change: dict[str, str], found: str
 ) -> None:
     wheel = rewritten(made, tmp_path / made.name, **change)
@@ -528,7 +526,7 @@ def test_a_wheel_that_is_none_is_not_split(
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["host", "device"])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_wheels_that_are_none_are_not_joined(run: Run, made: Path, tmp_path: Path, which: str, fault: str) -> None:
+def test_invalid_wheels_are_not_joined(run: Run, made: Path, tmp_path: Path, which: str, fault: str) -> None:
     change, found = FAULTS[fault]
     parts = tmp_path / "parts"
     run("device", "split", made, "--output", parts)
@@ -560,7 +558,7 @@ def test_wheels_that_are_none_are_not_joined(run: Run, made: Path, tmp_path: Pat
     ],
     ids=["list", "kernels", "compress", "prune", "retarget", "extract", "bundle"],
 )
-def test_a_wheel_that_is_no_archive_is_damaged(
+def test_a_wheel_that_is_not_a_zip_file_is_reported_as_damaged(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], data: bytes
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_path: Path) -> None:
+def test_a_note_names_the_rocm_release_that_can_read_the_written_version(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "v22/libtwo.plain.so"
     assert run("device", "prune", source, "-k", "gfx906", "-o", tmp_path / "plain.so")[2].count("note") == 0
     _, _, err = run("device", "compress", source, "--header-version", "3", "-o", tmp_path / "v3.so")
@@ -44,7 +44,7 @@ def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "number"), [([], 1), (["--rocm", "6.2"], 1), (["--rocm", "7.0"], 0)])
-def test_a_fault_of_packages_that_load_the_result_is_a_note(
+def test_a_known_bug_in_packages_that_load_the_result_is_noted(
     run: Run, tmp_path: Path, options: list[str], number: int
 ) -> None:
     library = FIXTURES / "v22/libtwo.plain.so"
@@ -64,7 +64,7 @@ def test_a_fault_of_packages_that_load_the_result_is_a_note(
         ("libamdhip64.so.8", [], ""),
     ],
 )
-def test_library_for_a_runtime_that_cannot_read_the_result_is_a_warning(
+def test_a_library_for_a_runtime_that_cannot_read_the_result_produces_a_warning(
     run: Run, tmp_path: Path, soname: str, options: list[str], warning: str
 ) -> None:
     library = tmp_path / "libx.so"
@@ -79,7 +79,7 @@ def test_library_for_a_runtime_that_cannot_read_the_result_is_a_warning(
 
 
 @pytest.mark.slow
-def test_respelled_host_entry_is_reported(run: Run, tmp_path: Path) -> None:
+def test_a_respelled_host_entry_is_reported(run: Run, tmp_path: Path) -> None:
     source, output = tmp_path / "x.hipfb", tmp_path / "out.hipfb"
     source.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes())
     _, _, err = run("device", "compress", source, "-o", output)
@@ -92,7 +92,7 @@ def test_respelled_host_entry_is_reported(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> None:
+def test_the_note_covers_all_bundles_of_the_result(run: Run, tmp_path: Path) -> None:
     mixed, output = tmp_path / "mixed.hipfb", tmp_path / "out.hipfb"
     plain, newer = ((FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/saxpy.ccob.hipfb"))
     mixed.write_bytes(plain.ljust(24576, b"\0") + newer)
@@ -105,7 +105,7 @@ def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_compress_writes_no_bundle_with_the_magic_of_another_within(run: Run, tmp_path: Path) -> None:
+def test_compress_does_not_write_a_bundle_that_contains_the_magic_of_another_bundle(run: Run, tmp_path: Path) -> None:
     noise = b"".join(hashlib.sha256(bytes([number])).digest() for number in range(128))
     plain = bundle_of("gfx906")[:4096] + noise + b"CCOB" + noise
     plain = plain.replace(struct.pack("<QQ", 4096, 4), struct.pack("<QQ", 4096, len(plain) - 4096), 1)
@@ -126,7 +126,7 @@ def test_compress_writes_no_bundle_with_the_magic_of_another_within(run: Run, tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--trim"]], ids=["in place", "trimmed"])
-def test_output_through_a_symlink_takes_the_place_of_its_target(run: Run, tmp_path: Path, options: list[str]) -> None:
+def test_output_through_a_symlink_replaces_the_target_of_the_link(run: Run, tmp_path: Path, options: list[str]) -> None:
     library, link = tmp_path / "lib/libx.so.1", tmp_path / "libx.so"
     library.parent.mkdir()
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
@@ -141,7 +141,7 @@ def test_output_through_a_symlink_takes_the_place_of_its_target(run: Run, tmp_pa
 @pytest.mark.parametrize(
     "name", ["small.whl", "demo-1.0.zip", "other-1.0-py3-none-any.whl", "demo-2.0-py3-none-any.whl"]
 )
-def test_a_name_that_installers_refuse_is_refused(run: Run, tmp_path: Path, wheel: Path, name: str) -> None:
+def test_an_output_name_that_installers_refuse_is_refused(run: Run, tmp_path: Path, wheel: Path, name: str) -> None:
     done = run("device", "compress", wheel, "-o", tmp_path / name)
     expected = "a folder, or a name that begins with demo-1.0 and ends with .whl"
     assert (done.status, done.stdout) == (2, "")
@@ -152,7 +152,7 @@ def test_a_name_that_installers_refuse_is_refused(run: Run, tmp_path: Path, whee
 
 
 @pytest.mark.slow
-def test_a_level_compresses_again_what_it_makes_smaller(run: Run, tmp_path: Path) -> None:
+def test_a_higher_level_recompresses_code_that_becomes_smaller(run: Run, tmp_path: Path) -> None:
     first, second, third = (tmp_path / name for name in ("first.so", "second.so", "third.so"))
     library = FIXTURES / "v22/libtwo.plain.so"
     assert run("device", "compress", library, "-o", first, "--level", "1")[0] == 0
@@ -163,7 +163,7 @@ def test_a_level_compresses_again_what_it_makes_smaller(run: Run, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_library_that_stays_plain_is_for_its_runtime(run: Run, tmp_path: Path) -> None:
+def test_a_library_that_stays_uncompressed_causes_no_runtime_warning(run: Run, tmp_path: Path) -> None:
     library = tmp_path / "libx.so"
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
     needed = ["--add-needed", "libamdhip64.so.5"]
@@ -172,7 +172,7 @@ def test_library_that_stays_plain_is_for_its_runtime(run: Run, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_libraries_of_a_folder_are_trimmed_and_others_pruned_where_they_are(run: Run, tmp_path: Path) -> None:
+def test_libraries_in_a_folder_are_trimmed_and_other_files_are_pruned(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sdk").mkdir()
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", tmp_path / "sdk/libtwo.so")
     shutil.copy(FIXTURES / "v22/saxpy.hipfb", tmp_path / "sdk/saxpy.hipfb")
@@ -183,7 +183,7 @@ def test_libraries_of_a_folder_are_trimmed_and_others_pruned_where_they_are(run:
 
 
 @pytest.mark.slow
-def test_an_edited_wheel_is_told_to_machines(run: Run, tmp_path: Path, wheel: Path) -> None:
+def test_json_describes_an_edited_wheel(run: Run, tmp_path: Path, wheel: Path) -> None:
     out = tmp_path / "demo-1.0-1-py3-none-linux_x86_64.whl"
     document = json.loads(run("device", "prune", wheel, "-k", "gfx906", "-o", out, "--json").stdout)
     assert document["schema"] == "rocwheel.device-rewrite-wheel/1"
@@ -193,14 +193,14 @@ def test_an_edited_wheel_is_told_to_machines(run: Run, tmp_path: Path, wheel: Pa
 
 
 @pytest.mark.slow
-def test_a_name_without_a_suffix_is_that_of_a_folder_to_make(run: Run, tmp_path: Path, wheel: Path) -> None:
+def test_an_output_name_without_a_suffix_is_created_as_a_folder(run: Run, tmp_path: Path, wheel: Path) -> None:
     done = run("device", "prune", wheel, "-k", "gfx906", "-o", f"{tmp_path}/new/")
     assert done.status == 0
     assert [path.name for path in (tmp_path / "new").iterdir()] == [wheel.name]
 
 
 @pytest.mark.slow
-def test_wheels_with_device_code_in_a_folder_are_refused_by_name(run: Run, tmp_path: Path, wheel: Path) -> None:
+def test_wheels_with_device_code_in_a_folder_are_refused_and_listed(run: Run, tmp_path: Path, wheel: Path) -> None:
     make_wheel(wheel.parent, "plain", {"plain/a.py": b"pass"})
     named = make_wheel(wheel.parent, "named", {"named/k_gfx942.dat": b"x"})
     done = run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out")
@@ -216,14 +216,14 @@ def test_wheels_with_device_code_in_a_folder_are_refused_by_name(run: Run, tmp_p
 
 
 @pytest.mark.slow
-def test_wheels_without_device_code_in_a_folder_are_copied(run: Run, tmp_path: Path) -> None:
+def test_wheels_without_device_code_are_copied(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "plain", {"plain/a.py": b"pass"})
     assert run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out").status == 0
     assert (tmp_path / "out" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 @pytest.mark.slow
-def test_a_wheel_that_pruning_would_leave_without_code_is_refused(run: Run, tmp_path: Path) -> None:
+def test_pruning_all_code_of_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
     run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-o", tmp_path / "code")
     [code] = (tmp_path / "code").iterdir()
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/Kernels.hsaco": code.read_bytes()})
@@ -244,7 +244,7 @@ def make_variant(folder: Path, label: str, values: Sequence[str]) -> Path:
 
 
 @pytest.mark.slow
-def test_a_wheel_variant_keeps_the_code_that_its_name_promises(run: Run, tmp_path: Path) -> None:
+def test_pruning_a_wheel_variant_keeps_the_targets_in_its_name(run: Run, tmp_path: Path) -> None:
     wheel = make_variant(tmp_path, "two", ["gfx90a", "gfx906"])
     out = tmp_path / "out"
     out.mkdir()
@@ -260,7 +260,7 @@ def test_a_wheel_variant_keeps_the_code_that_its_name_promises(run: Run, tmp_pat
 
 
 @pytest.mark.slow
-def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> None:
+def test_retarget_to_extended_adds_all_known_targets(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "out.hipfb"
     assert run("device", "retarget", "gfx1030=extended", FIXTURES / "v22/saxpy.hipfb", "-o", output)[0] == 0
     assert [target for target in targets_of(run, output)[0] if target.startswith("gfx103")] == [
@@ -274,7 +274,7 @@ def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> Non
     ]
 
 
-def test_retarget_that_changes_nothing_says_which_targets_the_code_is_for(run: Run, tmp_path: Path) -> None:
+def test_retarget_without_changes_reports_the_existing_targets(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "kernels"
     folder.mkdir()
     file = folder / "a.hipfb"
@@ -286,7 +286,7 @@ def test_retarget_that_changes_nothing_says_which_targets_the_code_is_for(run: R
 
 
 @pytest.mark.slow
-def test_bundles_that_cannot_be_offered_are_a_warning(run: Run, tmp_path: Path) -> None:
+def test_bundles_without_code_for_the_source_target_produce_a_warning(run: Run, tmp_path: Path) -> None:
     source, output = tmp_path / "in.hipfb", tmp_path / "out.hipfb"
     source.write_bytes(b"".join((FIXTURES / f"v22/{name}.hipfb").read_bytes() for name in ("saxpy", "saxpy")))
     status, _, err = run("device", "prune", source, "-k", "gfx906,gfx942", "-o", tmp_path / "old.hipfb")
@@ -297,7 +297,7 @@ def test_bundles_that_cannot_be_offered_are_a_warning(run: Run, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_bundles_of_a_wheel_without_code_to_offer_are_counted(run: Run, tmp_path: Path) -> None:
+def test_bundles_of_a_wheel_without_code_for_the_source_target_are_counted(run: Run, tmp_path: Path) -> None:
     files = {"demo/a.hipfb": FIXTURES / "v22/saxpy.ccob.hipfb", "demo/b.hipfb": FIXTURES / "v16/vadd.cov2.hipfb"}
     wheel = make_wheel(tmp_path / "in", "demo", files)
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
@@ -308,14 +308,14 @@ def test_bundles_of_a_wheel_without_code_to_offer_are_counted(run: Run, tmp_path
 
 
 @pytest.mark.slow
-def test_code_that_takes_more_room_than_before_is_said_to(run: Run, tmp_path: Path) -> None:
+def test_a_size_increase_is_reported(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.hipfb": FIXTURES / "v22/saxpy.hipfb"})
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "-o", tmp_path)
     assert done.stdout == (f"{tmp_path / wheel.name}: device code in 1 file edited (4.1 kB more), 1 file copied\n")
 
 
 @pytest.mark.slow
-def test_a_member_that_is_named_for_its_target_stays_and_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_member_named_for_its_target_is_kept_and_reported(run: Run, tmp_path: Path) -> None:
     files = {"demo/a.hipfb": FIXTURES / "v22/saxpy.ccob.hipfb", "demo/k_gfx1030.hsaco": FIXTURES / "v22/saxpy.hipfb"}
     wheel = make_wheel(tmp_path / "in", "demo", files)
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
@@ -356,14 +356,14 @@ def require_loadable(library: Path, run_tool: RunTool) -> None:
 
 
 @pytest.mark.slow
-def test_the_sample_is_what_loaders_and_readers_take(tree: Path, run_tool: RunTool) -> None:
+def test_the_sample_library_can_be_loaded_and_read(tree: Path, run_tool: RunTool) -> None:
     require_loadable(tree / PATH, run_tool)
     codes = [load_unit(tree / PATH, unit, ["gfx906"], old=True) for unit in units_of(tree / PATH)]
     assert [isinstance(code, bytes) for code in codes] == [True, True]
 
 
 @pytest.mark.slow
-def test_its_code_is_followed_to_archives(run: Run, tree: Path) -> None:
+def test_inspection_follows_the_code_of_a_split_library_to_its_archives(run: Run, tree: Path) -> None:
     assert "  kpacked fat binary, 2 wrappers, its code in 2 kpack archives, " in run("inspect", tree / PATH).stdout
     status, out, _ = run("device", "list", "-v", tree / PATH)
     assert status == 0
@@ -378,13 +378,13 @@ def test_its_code_is_followed_to_archives(run: Run, tree: Path) -> None:
 
 
 @pytest.mark.slow
-def test_splitting_it_again_changes_nothing(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_splitting_a_split_library_again_changes_nothing(run: Run, tree: Path, tmp_path: Path) -> None:
     assert run("device", "split", tree, "--output", tmp_path / "again").status == 0
     assert (tmp_path / "again/host" / PATH).read_bytes() == (tree / PATH).read_bytes()
 
 
 @pytest.mark.slow
-def test_its_code_can_be_joined(run: Run, run_tool: RunTool, tree: Path, fat: Path, tmp_path: Path) -> None:
+def test_a_split_library_can_be_joined(run: Run, run_tool: RunTool, tree: Path, fat: Path, tmp_path: Path) -> None:
     assert run("device", "join", tree, "--output", tmp_path / "joined").status == 0
     joined = tmp_path / "joined" / PATH
     require_loadable(joined, run_tool)
@@ -397,7 +397,7 @@ def test_its_code_can_be_joined(run: Run, run_tool: RunTool, tree: Path, fat: Pa
 
 
 @pytest.mark.slow
-def test_joined_it_can_be_split_again(run: Run, run_tool: RunTool, tree: Path, tmp_path: Path) -> None:
+def test_a_joined_library_can_be_split_again(run: Run, run_tool: RunTool, tree: Path, tmp_path: Path) -> None:
     run("device", "join", tree, "--output", tmp_path / "joined")
     assert run("device", "split", tmp_path / "joined", "--output", tmp_path / "again").status == 0
     require_loadable(tmp_path / "again/host" / PATH, run_tool)
@@ -405,7 +405,7 @@ def test_joined_it_can_be_split_again(run: Run, run_tool: RunTool, tree: Path, t
 
 
 @pytest.mark.slow
-def test_its_run_path_can_be_set(run: Run, run_tool: RunTool, tree: Path, tmp_path: Path) -> None:
+def test_the_run_path_of_a_split_library_can_be_set(run: Run, run_tool: RunTool, tree: Path, tmp_path: Path) -> None:
     assert run("runpath", "set", "$ORIGIN", tree / PATH, "--output", tmp_path / "new").status == 0
     new = tmp_path / "new/libx.so"
     require_loadable(new, run_tool)
@@ -418,7 +418,7 @@ def test_its_run_path_can_be_set(run: Run, run_tool: RunTool, tree: Path, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_wheel_with_it_can_be_repaired(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_wheel_with_a_split_library_can_be_repaired(run: Run, tree: Path, tmp_path: Path) -> None:
     files = {f"x/{path.relative_to(tree)}": path for path in tree.rglob("*") if path.is_file()}
     wheel = make_wheel(tmp_path / "wheels", "x", files)
     assert run("repair", wheel, "--output", tmp_path / "repaired").status == 0
@@ -453,7 +453,7 @@ def started(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_program_has_its_headers_where_old_kernels_look(program: Path, run_tool: RunTool) -> None:
+def test_the_program_headers_are_where_old_kernels_expect_them(program: Path, run_tool: RunTool) -> None:
     elf = read_elf((program / PROGRAM).read_bytes(), name="x")
     [headers] = [segment for segment in elf.segments if segment.type == PT_PHDR]
     assert headers.address == headers.offset > max(s.end for s in elf.segments if s.type == PT_INTERP)
@@ -462,20 +462,20 @@ def test_the_program_has_its_headers_where_old_kernels_look(program: Path, run_t
 
 
 @pytest.mark.slow
-def test_splitting_the_program_again_changes_nothing(run: Run, program: Path, tmp_path: Path) -> None:
+def test_splitting_a_split_program_again_changes_nothing(run: Run, program: Path, tmp_path: Path) -> None:
     assert run("device", "split", program, "--output", tmp_path / "again").status == 0
     assert (tmp_path / "again/host" / PROGRAM).read_bytes() == (program / PROGRAM).read_bytes()
 
 
 @pytest.mark.slow
-def test_the_program_is_inspected(run: Run, program: Path) -> None:
+def test_a_split_program_can_be_inspected(run: Run, program: Path) -> None:
     done = run("inspect", program / PROGRAM)
     assert done.status == 0
     assert "kpacked fat binary, 2 wrappers, its code in " in done.stdout
 
 
 @pytest.mark.slow
-def test_the_program_is_joined_and_runs(run: Run, program: Path, tmp_path: Path) -> None:
+def test_a_split_program_can_be_joined_and_run(run: Run, program: Path, tmp_path: Path) -> None:
     assert run("device", "join", program, "--output", tmp_path / "joined").status == 0
     joined = tmp_path / "joined" / PROGRAM
     assert started(joined) == ["1 1 8", "48495046", "48495046"]
@@ -488,7 +488,7 @@ def test_the_program_is_joined_and_runs(run: Run, program: Path, tmp_path: Path)
     assert started(tmp_path / "again/host" / PROGRAM) == ["1 1 8", "4b504948", "4b504948"]
 
 
-def test_a_path_before_the_targets_is_recognized(run: Run, tmp_path: Path) -> None:
+def test_swapped_path_and_targets_are_recognized(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "lib.so"
     path.write_bytes(b"")
     done = run("device", "retarget", path, "gfx1030=gfx1031", "-o", tmp_path / "out.so")

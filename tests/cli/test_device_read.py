@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-def test_every_bundle_is_listed_in_file_order(run: Run) -> None:
+def test_bundles_are_listed_in_file_order(run: Run) -> None:
     status, out, err = run("device", "list", "-v", FIXTURES / "edge/two.ccob.fatbin")
     assert (status, err) == (0, "")
     assert out == (
@@ -51,13 +51,13 @@ def test_every_bundle_is_listed_in_file_order(run: Run) -> None:
     ],
     ids=["code object", "object file"],
 )
-def test_code_outside_of_bundles_is_listed(run: Run, name: str, lines: list[str]) -> None:
+def test_code_outside_bundles_is_listed(run: Run, name: str, lines: list[str]) -> None:
     status, out, err = run("device", "list", "-v", FIXTURES / name)
     assert (status, out.splitlines(), err) == (0, lines, "")
 
 
 @pytest.mark.slow
-def test_host_entries_are_apart_from_those_for_targets(run: Run) -> None:
+def test_host_entries_are_separate_from_target_entries(run: Run) -> None:
     _, out, _ = run("device", "list", FIXTURES / "v22/saxpy.hipfb", "--json")
     [bundle] = json.loads(out)["bundles"]
     facts = {"size": 0, "stored_size": 0, "kernels": None, "is_shared": False}
@@ -73,7 +73,7 @@ def test_host_entries_are_apart_from_those_for_targets(run: Run) -> None:
         ("gfx1030:xnack-", "gfx1030 doesn't have the feature xnack"),
     ],
 )
-def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
+def test_an_entry_with_an_invalid_target_produces_a_warning_and_exit_status_1(
     run: Run, tmp_path: Path, target: str, reason: str
 ) -> None:
     path, entry = tmp_path / "x.hipfb", f"hipv4-amdgcn-amd-amdhsa--{target}"
@@ -86,14 +86,14 @@ def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
 
 
 @pytest.mark.slow
-def test_processor_of_a_newer_compiler_does_not_matter(run: Run, tmp_path: Path) -> None:
+def test_an_unknown_processor_from_a_newer_compiler_is_accepted(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.hipfb"
     path.write_bytes(bundle_of("gfx9999", "gfx99-2-generic", "amdgcnspirv"))
     assert run("device", "list", path)[::2] == (0, "")
 
 
 @pytest.mark.slow
-def test_declared_size_that_entries_do_not_come_to_is_reported(run: Run, tmp_path: Path) -> None:
+def test_a_declared_size_that_differs_from_the_entries_is_reported(run: Run, tmp_path: Path) -> None:
     path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
     status, _, err = run("device", "list", path)
     found = "the header declares that the bundle decompresses to 37433 bytes, but its entries end after 37432"
@@ -103,7 +103,7 @@ def test_declared_size_that_entries_do_not_come_to_is_reported(run: Run, tmp_pat
 
 
 @pytest.mark.slow
-def test_quiet_list_tells_no_warnings(run: Run) -> None:
+def test_quiet_list_prints_no_warnings(run: Run) -> None:
     status, _, err = run("device", "list", FIXTURES / "edge/dup.hipfb")
     assert (status, "occurs more than once" in err) == (1, True)
     assert run("device", "list", FIXTURES / "edge/dup.hipfb", "--quiet")[::2] == (1, "")
@@ -114,7 +114,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_kernels_are_listed_with_what_they_take(run: Run) -> None:
+def test_kernels_are_listed_with_their_resources(run: Run) -> None:
     status, out, err = run("device", "list", "--kernels", FIXTURES / "v22/libtwo.plain.so")
     assert (status, err) == (0, "")
     headings = "bundle target kernel VGPRs AGPRs SGPRs spilled LDS scratch wavefront workgroup"
@@ -130,7 +130,7 @@ def test_kernels_are_listed_with_what_they_take(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_kernels_of_code_object_version_2_end_with_a_warning(run: Run) -> None:
+def test_kernels_of_code_object_version_2_produce_a_warning(run: Run) -> None:
     status, out, err = run("device", "list", "--kernels", FIXTURES / "v16/vadd.cov2.hipfb")
     assert status == 1
     assert rows_of(out)[1:] == [["0", "gfx906", "vadd", *"--------"]]
@@ -139,7 +139,7 @@ def test_kernels_of_code_object_version_2_end_with_a_warning(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_kernels_are_told_to_machines(run: Run) -> None:
+def test_kernels_are_listed_as_json(run: Run) -> None:
     path = FIXTURES / "v22/libtwo.plain.so"
     document = json.loads(run("device", "list", "--kernels", "--json", path).stdout)
     assert (document["schema"], document["problems"], len(document["codes"])) == ("rocwheel.device-kernels/1", [], 6)
@@ -207,7 +207,7 @@ def test_a_kernel_name_with_control_characters_is_escaped(run: Run, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_files_of_a_folder_and_of_wheels_in_it_are_listed(run: Run, tmp_path: Path) -> None:
+def test_files_of_a_folder_and_of_the_wheels_inside_are_listed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/a.hipfb").write_bytes(bundle_of("gfx906"))
     (tmp_path / "lib/text.txt").write_text("text")
@@ -226,7 +226,7 @@ def test_files_of_a_folder_and_of_wheels_in_it_are_listed(run: Run, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", [".", "./", "../here"])
-def test_files_of_the_working_directory_have_their_whole_names(
+def test_files_in_the_working_directory_have_full_names(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -254,7 +254,7 @@ KERNEL_FILES = [
 
 
 @pytest.mark.slow
-def test_the_code_of_a_library_is_summed_up_for_each_target(run: Run) -> None:
+def test_the_code_of_a_library_is_summarized_by_target(run: Run) -> None:
     status, out, err = run("device", "list", FIXTURES / "v22/libtwo.plain.so")
     assert (status, err) == (0, "")
     assert [line.split() for line in out.splitlines()] == [
@@ -268,7 +268,7 @@ def test_the_code_of_a_library_is_summed_up_for_each_target(run: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["device", "list"], ["inspect"]], ids=" ".join)
-def test_the_kernel_files_of_a_folder_count_together(run: Run, kernels: Path, command: list[str]) -> None:
+def test_the_kernel_files_of_a_folder_are_summarized_on_one_line(run: Run, kernels: Path, command: list[str]) -> None:
     lines = run(*command, kernels).stdout.splitlines()
     root = f"{kernels}/" if command == ["inspect"] else ""
     assert lines[0].startswith(f"{root}lib/librocblas.so.4: ")
@@ -280,7 +280,7 @@ def test_the_kernel_files_of_a_folder_count_together(run: Run, kernels: Path, co
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["device", "list"], ["inspect"]], ids=" ".join)
-def test_kernel_files_that_cannot_be_read_are_counted_apart(run: Run, kernels: Path, command: list[str]) -> None:
+def test_unreadable_kernel_files_are_counted_separately(run: Run, kernels: Path, command: list[str]) -> None:
     damaged = kernels / "lib/rocblas/library/Kernels_1-gfx906.hsaco"
     damaged.write_bytes(damaged.read_bytes()[:50])
     lines = run(*command, kernels).stdout.splitlines()
@@ -297,7 +297,7 @@ def test_kernel_files_that_cannot_be_read_are_counted_apart(run: Run, kernels: P
     [["device", "list"], ["inspect"], ["targets", "runs-on", "gfx906"]],
     ids=" ".join,
 )
-def test_a_kernel_file_that_is_alone_in_its_folder_is_shown_itself(run: Run, kernels: Path, command: list[str]) -> None:
+def test_a_single_kernel_file_is_shown_by_name(run: Run, kernels: Path, command: list[str]) -> None:
     folder = kernels / "lib/rocblas/library"
     for number in (1, 2):
         (folder / f"Kernels_{number}-gfx906.hsaco").unlink()
@@ -307,7 +307,7 @@ def test_a_kernel_file_that_is_alone_in_its_folder_is_shown_itself(run: Run, ker
 
 
 @pytest.mark.slow
-def test_kernel_files_with_the_same_answer_have_one_line(run: Run, kernels: Path) -> None:
+def test_kernel_files_with_the_same_result_share_one_line(run: Run, kernels: Path) -> None:
     folder = kernels / "lib/rocblas/library"
     same = "(the same processor with the same features)"
     out = run("targets", "runs-on", "gfx906", folder).stdout
@@ -335,7 +335,7 @@ def test_code_is_extracted_for_each_target_of_each_bundle(run: Run, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_targets_to_extract_may_be_a_family(run: Run, tmp_path: Path) -> None:
+def test_targets_to_extract_can_be_a_family(run: Run, tmp_path: Path) -> None:
     arguments = ("-t", "gfx103X-all;gfx906", "--allow-missing", "-o", tmp_path)
     status, out, err = run("device", "extract", FIXTURES / "v22/libtwo.plain.so", *arguments)
     assert (status, err) == (0, "")
@@ -343,7 +343,7 @@ def test_targets_to_extract_may_be_a_family(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp_path: Path) -> None:
+def test_a_bundle_that_declares_a_size_over_the_limit_is_not_extracted(run: Run, tmp_path: Path) -> None:
     bomb, output = tmp_path / "bomb.ccob", tmp_path / "code"
     data = bytearray((FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes())
     data[8:24] = struct.pack("<QQ", 26 << 20, 5 << 30)  # less than 200 times its size
@@ -369,7 +369,7 @@ def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp
         ("stock", "gfx906:sramecc+:xnack-", 0),
     ],
 )
-def test_code_is_extracted_by_the_rule_of_choice(run: Run, tmp_path: Path, rule: str, target: str, status: int) -> None:
+def test_the_rule_option_selects_the_code(run: Run, tmp_path: Path, rule: str, target: str, status: int) -> None:
     source = FIXTURES / "v22/libtwo.plain.so"
     assert run("device", "extract", source, "-t", target, "--rule", rule, "-o", tmp_path)[0] == status
     assert bool(list(tmp_path.iterdir())) == (status == 0)
@@ -393,13 +393,13 @@ def test_missing_code_is_reported_for_every_bundle_and_nothing_is_written(run: R
 
 
 @pytest.mark.slow
-def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) -> None:
+def test_the_exact_rule_names_the_available_variants(run: Run, tmp_path: Path) -> None:
     status, _, err = run("device", "extract", FIXTURES / "v22/saxpy.ccob.hipfb", "-t", "gfx90a", "-o", tmp_path)
     assert (status, err.endswith("gfx1100. Specify a variant, or choose another rule.\n")) == (2, True), err
 
 
 @pytest.mark.slow
-def test_code_is_extracted_from_the_files_of_a_wheel_and_of_a_folder(run: Run, tmp_path: Path) -> None:
+def test_code_is_extracted_from_wheels_and_folders(run: Run, tmp_path: Path) -> None:
     code = (FIXTURES / "elf/gfx906.co").read_bytes()
     files = {f"demo/{name}/kernels.hipfb": bundle_of(target) for name, target in (("a", "gfx906"), ("b", "gfx1030"))}
     wheel = make_wheel(tmp_path / "wheels", "demo", {"demo/code.co": code, "demo/text.txt": b"text", **files})
@@ -413,7 +413,7 @@ def test_code_is_extracted_from_the_files_of_a_wheel_and_of_a_folder(run: Run, t
 
 
 @pytest.mark.slow
-def test_code_for_a_target_of_no_file_is_an_error(run: Run, tmp_path: Path) -> None:
+def test_a_target_that_no_file_has_code_for_is_an_error(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "demo", {"demo/a.hipfb": bundle_of("gfx906")})
     status, _, err = run("device", "extract", wheel, "-t", "gfx1100", "-o", tmp_path / "out")
     assert (status, err.startswith(f"error: {wheel}!demo/a.hipfb: "), (tmp_path / "out").exists()) == (2, True, False)
@@ -422,7 +422,7 @@ def test_code_for_a_target_of_no_file_is_an_error(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_member_whose_name_leads_out_of_the_wheel_is_not_extracted(run: Run, tmp_path: Path) -> None:
+def test_a_member_with_a_path_outside_the_wheel_is_not_extracted(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "demo", {"../../climbed.hipfb": bundle_of("gfx906")})
     status, _, err = run("device", "extract", wheel, "-o", tmp_path / "out/deep")
     found = "a path that points outside the wheel; expected a name inside the wheel's folder"
@@ -438,7 +438,7 @@ def codes(run: Run, tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_code_objects_become_a_bundle(run: Run, tmp_path: Path, codes: list[Path]) -> None:
+def test_code_objects_are_combined_into_a_bundle(run: Run, tmp_path: Path, codes: list[Path]) -> None:
     output = tmp_path / "x.hipfb"
     assert run("device", "bundle", *codes, "-o", output) == (
         0,
@@ -449,7 +449,7 @@ def test_code_objects_become_a_bundle(run: Run, tmp_path: Path, codes: list[Path
 
 
 @pytest.mark.slow
-def test_a_compressed_bundle_is_told_to_machines(run: Run, tmp_path: Path, codes: list[Path]) -> None:
+def test_json_describes_a_compressed_bundle(run: Run, tmp_path: Path, codes: list[Path]) -> None:
     output = tmp_path / "x.hipfb"
     done = run("device", "bundle", *codes, "-o", output, "--compress", "--header-version", "3", "--json")
     document = json.loads(done.stdout)
@@ -467,7 +467,7 @@ def test_a_compressed_bundle_is_told_to_machines(run: Run, tmp_path: Path, codes
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_said_and_nothing_is_written(run: Run, tmp_path: Path, codes: list[Path]) -> None:
+def test_invalid_input_is_reported_and_nothing_is_written(run: Run, tmp_path: Path, codes: list[Path]) -> None:
     status, out, err = run("device", "bundle", *codes, codes[0], "/dev/null", "-o", tmp_path / "x.hipfb")
     assert (status, out) == (2, "")
     assert err == "error: /dev/null: is neither a regular file nor a folder; expected a file or a folder\n"
@@ -480,7 +480,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(run: Run, tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_a_code_object_is_never_written_over(run: Run, tmp_path: Path, codes: list[Path]) -> None:
+def test_an_input_code_object_is_never_overwritten(run: Run, tmp_path: Path, codes: list[Path]) -> None:
     before = codes[1].read_bytes()
     link = tmp_path / "link.co"
     link.symlink_to(codes[1])

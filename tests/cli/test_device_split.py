@@ -37,7 +37,7 @@ def warnings_in(err: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_split_prints_the_output_folders_and_the_files_left_unsplit(run: Run, tree: Path, tmp_path: Path) -> None:
     status, out, _ = run("device", "split", tree, "--output", tmp_path / "out")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[:2] == [
@@ -51,7 +51,7 @@ def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_level_for_code_that_is_not_compressed_is_refused(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_level_is_refused_for_an_uncompressed_scheme(run: Run, tree: Path, tmp_path: Path) -> None:
     done = run("device", "split", tree, "--output", tmp_path / "out", "--scheme", "none", "--level", "5")
     message = "error: --level: is for compressed code, but --scheme none doesn't compress code; expected --scheme"
     assert (done.status, done.stderr) == (2, f"{message} zstd-per-kernel\n")
@@ -59,7 +59,7 @@ def test_a_level_for_code_that_is_not_compressed_is_refused(run: Run, tree: Path
 
 
 @pytest.mark.slow
-def test_a_dry_run_prints_the_document_and_writes_nothing(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_dry_run_prints_json_and_writes_nothing(run: Run, tree: Path, tmp_path: Path) -> None:
     status, out, _ = run("device", "split", tree, "--output", tmp_path / "out", "--dry-run", "--json")
     document = json.loads(out)
     assert (status, document["schema"], document["targets"]) == (
@@ -74,7 +74,7 @@ def test_a_dry_run_prints_the_document_and_writes_nothing(run: Run, tree: Path, 
 
 
 @pytest.mark.slow
-def test_joining_some_targets_says_which_are_missing(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_joining_some_of_the_targets_reports_the_missing_ones(run: Run, tree: Path, tmp_path: Path) -> None:
     run("device", "split", tree, "--output", tmp_path / "out")
     status, out, _ = run("device", "join", tmp_path / "out/host", tmp_path / "out/gfx906", "--output", tmp_path / "fat")
     assert status == 0
@@ -85,7 +85,7 @@ def test_joining_some_targets_says_which_are_missing(run: Run, tree: Path, tmp_p
 
 
 @pytest.mark.slow
-def test_a_dry_run_prints_no_sizes_of_archives(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_dry_run_prints_no_archive_sizes(run: Run, tree: Path, tmp_path: Path) -> None:
     kernels = tree / "lib/rocblas/library/Kernels_gfx1030.hsaco"
     kernels.parent.mkdir(parents=True)
     kernels.write_bytes(bytes(3000))
@@ -100,7 +100,7 @@ def test_a_dry_run_prints_no_sizes_of_archives(run: Run, tree: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_libraries_without_code_for_a_target_that_is_asked_for_are_named(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_libraries_without_code_for_a_requested_target_are_reported(run: Run, tree: Path, tmp_path: Path) -> None:
     build_fat_library(tree / "lib/liby.so", [make_bundle(0, "gfx1030")])
     order = ("--targets", "gfx90a,gfx1030", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tree, *order)
@@ -116,7 +116,7 @@ def test_libraries_without_code_for_a_target_that_is_asked_for_are_named(run: Ru
 
 
 @pytest.mark.slow
-def test_a_library_that_was_left_without_code_is_joined_with_empty_bundles(
+def test_a_library_without_code_for_the_target_is_joined_with_empty_bundles(
     run: Run, tree: Path, tmp_path: Path
 ) -> None:
     build_fat_library(tree / "lib/liby.so", [make_bundle(0, "gfx1030")])
@@ -133,7 +133,7 @@ def test_a_library_that_was_left_without_code_is_joined_with_empty_bundles(
 
 
 @pytest.mark.slow
-def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_splitting_again_reports_markers_without_archives(run: Run, tree: Path, tmp_path: Path) -> None:
     run("device", "split", tree, "--output", tmp_path / "out")
     status, out, err = run("device", "split", tmp_path / "out/host", "--output", tmp_path / "again")
     assert (status, warnings_in(err.replace(str(tmp_path), "")), out.splitlines()[-1]) == (
@@ -149,7 +149,7 @@ def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run
 
 
 @pytest.mark.slow
-def test_a_device_that_is_not_there_is_named(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_missing_device_folder_is_reported(run: Run, tree: Path, tmp_path: Path) -> None:
     run("device", "split", tree, "--output", tmp_path / "out")
     places = [str(tmp_path / name) for name in ("nothere", "neither")]
     status, _, err = run("device", "join", tmp_path / "out/host", *places, "--output", tmp_path / "fat")
@@ -159,7 +159,7 @@ def test_a_device_that_is_not_there_is_named(run: Run, tree: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_file_given_as_a_device_folder_is_refused_with_a_remedy(run: Run, tree: Path, tmp_path: Path) -> None:
     run("device", "split", tree, "--output", tmp_path / "out")
     archive = tmp_path / "out/gfx906/.kpack/libx.so_gfx906.kpack"
     library = tmp_path / "out/host/lib/libx.so"
@@ -181,7 +181,7 @@ def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, 
 
 
 @pytest.mark.slow
-def test_a_damaged_archive_is_named_with_its_folder(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_reported_with_its_folder(run: Run, tree: Path, tmp_path: Path) -> None:
     run("device", "split", tree, "--output", tmp_path / "out")
     archive = tmp_path / "out/gfx906/.kpack/libx.so_gfx906.kpack"
     archive.write_bytes(archive.read_bytes()[:-30])
@@ -191,7 +191,7 @@ def test_a_damaged_archive_is_named_with_its_folder(run: Run, tree: Path, tmp_pa
 
 
 @pytest.mark.slow
-def test_archives_that_are_missing_are_named(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_missing_archives_are_reported(run: Run, tree: Path, tmp_path: Path) -> None:
     run("device", "split", tree, "--output", tmp_path / "out")
     status, _, err = run("device", "join", tmp_path / "out/host", "--output", tmp_path / "fat")
     assert status == 2
@@ -201,7 +201,7 @@ def test_archives_that_are_missing_are_named(run: Run, tree: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_archives_are_kept_in_the_folder_that_is_asked_for(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_archives_are_written_to_the_requested_folder(run: Run, tree: Path, tmp_path: Path) -> None:
     kept = "usr/lib/x86_64-linux-gnu"
     (tree / kept).mkdir(parents=True)
     (tree / "lib/libx.so").rename(tree / kept / "libx.so")
@@ -226,7 +226,7 @@ def test_archives_are_kept_in_the_folder_that_is_asked_for(run: Run, tree: Path,
 
 
 @pytest.mark.slow
-def test_a_library_finds_archives_in_a_folder_that_was_named_by_a_link(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_library_finds_archives_in_a_folder_given_through_a_symlink(run: Run, tree: Path, tmp_path: Path) -> None:
     (tree / "lib64").symlink_to("lib")
     assert run("device", "split", tree, "--archives", "lib64/kpack", "--output", tmp_path / "out").status == 0
     made = tmp_path / "made"
@@ -238,7 +238,7 @@ def test_a_library_finds_archives_in_a_folder_that_was_named_by_a_link(run: Run,
 
 
 @pytest.mark.slow
-def test_a_link_out_of_the_tree_is_no_folder_for_archives(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_an_archives_folder_outside_the_tree_through_a_symlink_is_refused(run: Run, tree: Path, tmp_path: Path) -> None:
     (tree / "lib64").symlink_to("/lib")
     done = run("device", "split", tree, "--archives", "lib64/kpack", "--output", tmp_path / "out", "--dry-run")
     assert (done.status, done.stderr) == (
@@ -261,7 +261,7 @@ def test_a_link_out_of_the_tree_is_no_folder_for_archives(run: Run, tree: Path, 
     ],
 )
 @pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=str)
-def test_a_file_that_is_no_binary_is_refused(
+def test_a_file_that_is_not_a_binary_is_refused(
     run: Run, tmp_path: Path, content: bytes, found: str, options: tuple[str, ...]
 ) -> None:
     (tmp_path / "x").write_bytes(content)
@@ -304,7 +304,7 @@ def test_a_folder_of_wheels_is_refused_with_the_wheels_to_split_instead(run: Run
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "a@GFXARCH@", "a:b"])
-def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
+def test_an_archives_folder_outside_the_tree_is_refused(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
     status, _, err = run("device", "split", tree, "--archives", folder, "--output", tmp_path / "out")
     assert status == 2
     assert err.startswith(f"error: --archives: {folder!r} isn't a folder for archives; expected a folder in")
@@ -312,7 +312,7 @@ def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_
 
 
 @pytest.mark.slow
-def test_an_empty_word_is_no_folder_for_archives(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_an_empty_archives_folder_name_is_refused(run: Run, tree: Path, tmp_path: Path) -> None:
     status, _, err = run("device", "split", tree, "--archives", "", "--output", tmp_path / "out")
     assert status == 2
     assert err.startswith("error: --archives: ")
@@ -320,7 +320,7 @@ def test_an_empty_word_is_no_folder_for_archives(run: Run, tree: Path, tmp_path:
 
 
 @pytest.mark.slow
-def test_archives_below_a_file_are_refused(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_an_archives_folder_below_a_file_is_refused(run: Run, tree: Path, tmp_path: Path) -> None:
     order = ("--archives", "lib/libx.so/kpack", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tree, *order)
     assert (status, err) == (
@@ -330,7 +330,7 @@ def test_archives_below_a_file_are_refused(run: Run, tree: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_wheels_keep_archives_where_they_are_looked_for(run: Run, tmp_path: Path) -> None:
+def test_the_archives_option_is_refused_for_wheels(run: Run, tmp_path: Path) -> None:
     (tmp_path / "x-1-py3-none-any.whl").write_bytes(b"")
     order = ("--archives", "kpack", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
@@ -339,7 +339,7 @@ def test_wheels_keep_archives_where_they_are_looked_for(run: Run, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_name_with_a_line_end_is_printed_in_one_line(run: Run, tmp_path: Path) -> None:
+def test_a_file_name_with_a_newline_is_printed_on_one_line(run: Run, tmp_path: Path) -> None:
     build_fat_library(tmp_path / "tree/lib/libx\ny.so", [make_bundle(0, "gfx906")])
     done = run("device", "split", tmp_path / "tree", "--output", tmp_path / "out", "--verbose")
     assert "lib/libx\\ny.so: 1 unit" in done.stdout
@@ -351,7 +351,7 @@ LIBRARY = FIXTURES / "v22/libtwo.plain.so"
 
 
 @pytest.mark.slow
-def test_wheels_become_host_and_device_wheels(run: Run, tmp_path: Path) -> None:
+def test_wheels_are_split_into_host_and_device_wheels(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     other = make_wheel(tmp_path, "more", {"more/libtwo.so": LIBRARY})
     out = tmp_path / "out"
@@ -367,7 +367,7 @@ def test_wheels_become_host_and_device_wheels(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_gpu_runs_what_the_given_device_wheels_bring(run: Run, tmp_path: Path) -> None:
+def test_a_gpu_is_supported_if_its_device_wheel_is_given(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
     run("device", "split", wheel, "--output", out, "--quiet")
@@ -393,7 +393,7 @@ def test_a_gpu_runs_what_the_given_device_wheels_bring(run: Run, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_document_tells_all(run: Run, tmp_path: Path) -> None:
+def test_json_describes_the_split_of_a_wheel(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     status, text, err = run("device", "split", wheel, "--output", tmp_path / "out", "-t", "gfx906", "--json")
     document = json.loads(text)
@@ -410,7 +410,7 @@ def test_the_document_tells_all(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_options_for_wheels_are_refused_for_folders(run: Run, tmp_path: Path) -> None:
+def test_wheel_options_are_refused_for_folders(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     status, _, err = run("device", "split", tmp_path / "tree", "--overlay-root", "x", "--output", tmp_path / "out")
     assert (status, err) == (2, f"error: {tmp_path}/tree: isn't a wheel; expected wheels for --overlay-root\n")
@@ -421,7 +421,7 @@ def test_options_for_wheels_are_refused_for_folders(run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_wheels_are_joined_again(run: Run, tmp_path: Path) -> None:
+def test_split_wheels_can_be_joined_again(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
     run("device", "split", wheel, "--output", out, "--quiet")
@@ -436,7 +436,7 @@ def test_wheels_are_joined_again(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_splitting_again_leaves_one_consistent_set_and_says_what_went(run: Run, tmp_path: Path) -> None:
+def test_splitting_again_leaves_one_consistent_set_and_reports_removed_wheels(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
     assert run("device", "split", wheel, "--output", out).status == 0
@@ -453,7 +453,7 @@ def test_splitting_again_leaves_one_consistent_set_and_says_what_went(run: Run, 
 
 
 @pytest.mark.slow
-def test_wheels_that_another_tool_has_split_are_mended(run: Run, tmp_path: Path) -> None:
+def test_wheels_split_by_another_tool_can_be_mended(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     out = tmp_path / "out"
     run("device", "split", wheel, "--output", out, "--quiet")
@@ -465,7 +465,7 @@ def test_wheels_that_another_tool_has_split_are_mended(run: Run, tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--device-requires-dist", "--host-requires-dist"])
-def test_a_bad_requirement_is_refused_before_anything_is_read(run: Run, tmp_path: Path, option: str) -> None:
+def test_a_malformed_requirement_is_refused_before_any_file_is_read(run: Run, tmp_path: Path, option: str) -> None:
     (tmp_path / "x-1-py3-none-any.whl").write_bytes(b"no wheel")
     order = (option, "bad ===", "--output", tmp_path / "out")
     status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
@@ -476,7 +476,7 @@ def test_a_bad_requirement_is_refused_before_anything_is_read(run: Run, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["split", "join"])
-def test_a_wheel_that_is_another_than_its_name_says_is_refused(run: Run, tmp_path: Path, command: str) -> None:
+def test_a_wheel_whose_metadata_differs_from_its_file_name_is_refused(run: Run, tmp_path: Path, command: str) -> None:
     made = make_wheel(tmp_path / "in", "demo", {"demo/libtwo.so": LIBRARY})
     wheel = made.rename(tmp_path / "demo-2.0-py3-none-linux_x86_64.whl")
     status, _, err = run("device", command, wheel, "--output", tmp_path / "out")
@@ -485,7 +485,7 @@ def test_a_wheel_that_is_another_than_its_name_says_is_refused(run: Run, tmp_pat
 
 
 @pytest.mark.slow
-def test_two_wheels_of_one_name_are_refused(run: Run, tmp_path: Path) -> None:
+def test_two_wheels_with_the_same_name_are_refused(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
     status, _, err = run("device", "split", *wheels, "--output", tmp_path / "out")
     assert (status, err) == (
@@ -505,7 +505,7 @@ def parted(run: Run, tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
-def test_code_of_a_host_wheel_is_listed_with_its_device_wheels(run: Run, parted: tuple[Path, Path]) -> None:
+def test_list_resolves_the_code_of_a_host_wheel_in_its_device_wheels(run: Run, parted: tuple[Path, Path]) -> None:
     host, device = parted
     document = json.loads(run("device", "list", host, device, "--json").stdout)
     files = {file["path"]: file["device"]["entries"] for file in document["files"]}
@@ -521,7 +521,7 @@ def test_code_of_a_host_wheel_is_listed_with_its_device_wheels(run: Run, parted:
 
 
 @pytest.mark.slow
-def test_code_of_a_host_wheel_is_inspected_with_its_device_wheels(run: Run, parted: tuple[Path, Path]) -> None:
+def test_inspect_resolves_the_code_of_a_host_wheel_in_its_device_wheels(run: Run, parted: tuple[Path, Path]) -> None:
     document = json.loads(run("inspect", *parted, "--json").stdout)
     [library] = [file for file in document["files"] if file["path"].endswith("libtwo.so")]
     assert library["device"]["targets_in_all_bundles"] == ["gfx1030"]
@@ -530,7 +530,7 @@ def test_code_of_a_host_wheel_is_inspected_with_its_device_wheels(run: Run, part
 
 
 @pytest.mark.slow
-def test_code_of_a_host_wheel_is_extracted_with_its_device_wheels(
+def test_extract_resolves_the_code_of_a_host_wheel_in_its_device_wheels(
     run: Run, parted: tuple[Path, Path], tmp_path: Path
 ) -> None:
     done = run("device", "extract", *parted[::-1], "-t", "gfx1030", "-o", tmp_path / "code")
@@ -546,7 +546,7 @@ def test_code_of_a_host_wheel_is_extracted_with_its_device_wheels(
 
 
 @pytest.mark.slow
-def test_code_of_two_files_is_not_written_over_each_other(run: Run, tmp_path: Path) -> None:
+def test_extracting_two_files_to_the_same_names_is_refused(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
     done = run("device", "extract", *wheels, "-o", tmp_path / "code")
     found = f"its code would overwrite the code from {wheels[0]}!demo/libtwo.so. Extract from one file at a time."
@@ -562,7 +562,7 @@ def test_kernels_of_host_and_device_wheels_are_listed_once(run: Run, parted: tup
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["demo-1.0.dist-info/LICENSE.txt", "demo/NOTICE"])
-def test_the_audit_finds_the_license_in_every_wheel(run: Run, tmp_path: Path, place: str) -> None:
+def test_audit_finds_the_license_in_every_split_wheel(run: Run, tmp_path: Path, place: str) -> None:
     info = "demo-1.0.dist-info"
     files = {
         "demo/libtwo.so": LIBRARY.read_bytes(),
@@ -577,7 +577,7 @@ def test_the_audit_finds_the_license_in_every_wheel(run: Run, tmp_path: Path, pl
 
 
 @pytest.mark.slow
-def test_the_folder_of_an_unpacked_wheel_becomes_such_folders(run: Run, tmp_path: Path) -> None:
+def test_an_unpacked_wheel_is_split_into_unpacked_wheels(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "folder")
@@ -592,7 +592,7 @@ def test_the_folder_of_an_unpacked_wheel_becomes_such_folders(run: Run, tmp_path
 
 
 @pytest.mark.slow
-def test_the_folder_of_an_unpacked_wheel_may_keep_the_name_of_the_wheel(run: Run, tmp_path: Path) -> None:
+def test_an_unpacked_wheel_can_have_the_file_name_of_the_wheel(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "unpacked" / wheel.name)
@@ -603,7 +603,7 @@ def test_the_folder_of_an_unpacked_wheel_may_keep_the_name_of_the_wheel(run: Run
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "named"), [("-gfx90a", " (gfx90a)"), ("", "")], ids=["label", "plain name"])
-def test_a_wheel_variant_is_refused_with_what_to_do(run: Run, tmp_path: Path, suffix: str, named: str) -> None:
+def test_a_wheel_variant_is_refused_with_a_remedy(run: Run, tmp_path: Path, suffix: str, named: str) -> None:
     texts = {"demo-1.0.dist-info/variant.json": json.dumps(variant_document("gfx90a", ["gfx90a"])).encode()}
     made = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY, **texts})
     wheel = made.rename(tmp_path / f"demo-1.0-py3-none-linux_x86_64{suffix}.whl")

@@ -61,7 +61,7 @@ def code_of(library: Path, target: str) -> list[bytes]:
 
 
 @pytest.mark.slow
-def test_a_runtime_finds_the_code_of_a_split_tree(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_the_runtime_finds_the_code_of_a_split_tree(run: Run, tree: Path, tmp_path: Path) -> None:
     whole = code_of(tree / "bin/two.dll", "gfx906")
     status, out, err = run("device", "split", tree, "--output", tmp_path / "out")
     assert (status, err, len(whole)) == (0, "", 2)
@@ -76,7 +76,7 @@ def test_a_runtime_finds_the_code_of_a_split_tree(run: Run, tree: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_wheels_are_split_and_joined_to_the_same_library(run: Run, tmp_path: Path) -> None:
+def test_splitting_and_joining_a_wheel_restores_the_library(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/bin/two.dll": TWO}, tag="py3-none-win_amd64")
     status, _, err = run("device", "split", wheel, "--output", tmp_path / "split")
     made = sorted(path.name for path in (tmp_path / "split").iterdir())
@@ -95,7 +95,7 @@ def test_wheels_are_split_and_joined_to_the_same_library(run: Run, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("prune", "--targets", "gfx906"), ("compress",)], ids=lambda words: words[0])
-def test_other_files_of_a_tree_are_copied(run: Run, tree: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_other_files_in_a_tree_are_not_changed(run: Run, tree: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     output = tmp_path / "out"
     status, _, _ = run("device", words[0], tree, *words[1:], "-o", output)
     assert status == 0
@@ -106,7 +106,7 @@ def test_other_files_of_a_tree_are_copied(run: Run, tree: Path, tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_a_truncated_library_is_named(run: Run, tree: Path, tmp_path: Path) -> None:
+def test_a_truncated_library_is_reported(run: Run, tree: Path, tmp_path: Path) -> None:
     (tree / "bin/two.dll").write_bytes(TWO[:0x5000])
     status, _, err = run("device", "split", tree, "--output", tmp_path / "out")
     assert (status, (tmp_path / "out").exists()) == (2, False)
@@ -114,7 +114,7 @@ def test_a_truncated_library_is_named(run: Run, tree: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_code_for_more_gpus_finds_room_when_compressed(run: Run, tmp_path: Path) -> None:
+def test_compressed_code_for_additional_gpus_fits_into_the_library(run: Run, tmp_path: Path) -> None:
     made = tmp_path / "a.dll"
     status, _, err = run("device", "retarget", "gfx1030=gfx1031", FIXTURES / "pe/two.dll", "--compress", "-o", made)
     assert status == 0, err
@@ -136,7 +136,7 @@ def test_a_build_for_windows_splits_its_libraries(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_build_for_windows_has_no_overlays_and_says_so(run: Run, tmp_path: Path) -> None:
+def test_a_build_for_windows_reports_that_it_has_no_overlays(run: Run, tmp_path: Path) -> None:
     status, out, err = run("build", "--artifact-dir", SAMPLE, "-d", tmp_path / "made", "--split-device=overlay")
     remark = "a Windows DLL or program, which can't be replaced by another file"
     assert (status, " ".join((out + err).split()).count(remark)) == (0, 2)
@@ -162,7 +162,7 @@ rewrite_device_code(Path({source!r}), Path({output!r}), None, Storage(compress=T
         ("rocwheel.device.edit_file", "write_patched", True),
     ],
 )
-def test_a_killed_edit_leaves_no_file(run: Run, tmp_path: Path, module: str, name: str, *, trim: bool) -> None:
+def test_a_killed_edit_leaves_no_output_file(run: Run, tmp_path: Path, module: str, name: str, *, trim: bool) -> None:
     source, output = FIXTURES / "pe/two-gnu.dll", tmp_path / "made/a.dll"
     output.parent.mkdir()
     script = KILLED.format(module=module, name=name, source=str(source), output=str(output), trim=trim)
@@ -229,7 +229,7 @@ def signed_tree(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_split_leaves_a_signed_library_whole_among_others(run: Run, signed_tree: Path, tmp_path: Path) -> None:
+def test_split_keeps_the_code_in_a_signed_library(run: Run, signed_tree: Path, tmp_path: Path) -> None:
     status, out, _ = run("device", "split", signed_tree, "--output", tmp_path / "out")
     remark = f"signed.dll: {IS_SIGNED}, expected a file without certificates"
     assert (status, out.splitlines()[0]) == (0, f"stays in the host folder: {remark}")
@@ -238,7 +238,7 @@ def test_split_leaves_a_signed_library_whole_among_others(run: Run, signed_tree:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["prune", "compress"])
-def test_a_signed_library_stays_as_it_is_in_a_folder_with_a_warning(
+def test_a_signed_library_in_a_folder_is_left_unchanged_with_a_warning(
     run: Run, signed_tree: Path, tmp_path: Path, name: str
 ) -> None:
     status, out, err = run(*command(name, signed_tree, tmp_path / "out"))
@@ -253,7 +253,7 @@ def test_a_signed_library_stays_as_it_is_in_a_folder_with_a_warning(
 
 
 @pytest.mark.slow
-def test_a_signed_library_in_a_folder_is_offered_to_no_more_gpus(run: Run, signed_tree: Path, tmp_path: Path) -> None:
+def test_a_signed_library_in_a_folder_is_not_retargeted(run: Run, signed_tree: Path, tmp_path: Path) -> None:
     status, _, err = run("device", "retarget", "gfx1030=gfx1031", signed_tree, "--compress", "-o", tmp_path / "out")
     assert (status, err.splitlines()) == (0, [f"warning: signed.dll: {REFUSED}"])
     assert (tmp_path / "out/signed.dll").read_bytes() == SIGNED
@@ -261,7 +261,7 @@ def test_a_signed_library_in_a_folder_is_offered_to_no_more_gpus(run: Run, signe
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("prune", "--targets", "gfx906"), ("compress",), ("compress", "--trim")])
-def test_a_signed_library_stays_as_it_is_in_a_wheel_with_a_warning(
+def test_a_signed_library_in_a_wheel_is_left_unchanged_with_a_warning(
     run: Run, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     files = {"demo/signed.dll": SIGNED, "demo/two.dll": SIGNED_TWO}
@@ -276,7 +276,7 @@ def test_a_signed_library_stays_as_it_is_in_a_wheel_with_a_warning(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_signed_library_by_itself_is_refused_in_the_same_words(
+def test_a_single_signed_library_is_refused_with_the_same_message(
     run: Run, signed_tree: Path, tmp_path: Path, name: str
 ) -> None:
     status, _, err = run(*command(name, signed_tree / "signed.dll", tmp_path / "out.dll"))
@@ -289,7 +289,7 @@ def test_a_signed_library_by_itself_is_refused_in_the_same_words(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("osslsigncode") is None, reason="osslsigncode signs DLLs")
-def test_what_a_tool_signed_is_left_as_it_is(run: Run, signed_tree: Path, tmp_path: Path) -> None:
+def test_a_library_signed_by_osslsigncode_is_left_unchanged(run: Run, signed_tree: Path, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9", "-subj", "/CN=demo"]
     subprocess.run(["openssl", *request, "-keyout", key, "-out", certificate], check=True, capture_output=True)
@@ -323,7 +323,7 @@ def write_sdk_with_a_signed_library(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_signed_library_is_told_of_once_where_code_is_split_and_compressed(run: Run, tmp_path: Path) -> None:
+def test_a_build_that_splits_and_compresses_reports_a_signed_library_once(run: Run, tmp_path: Path) -> None:
     write_sdk_with_a_signed_library(tmp_path)
     options = ("--split-device", "kpack", "--device-code", "compress")
     planned = run("build", "--dry-run", "--artifact-dir", tmp_path / "sdk", *options, "--json")
@@ -334,7 +334,7 @@ def test_a_signed_library_is_told_of_once_where_code_is_split_and_compressed(run
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device_code", ["compress", "trim"])
-def test_a_build_leaves_a_signed_library_as_it_is_with_a_warning(run: Run, tmp_path: Path, device_code: str) -> None:
+def test_a_build_leaves_a_signed_library_unchanged_with_a_warning(run: Run, tmp_path: Path, device_code: str) -> None:
     library = write_sdk_with_a_signed_library(tmp_path)
     made = tmp_path / "made"
     status, out, err = run("build", "--artifact-dir", tmp_path / "sdk", "-d", made, f"--device-code={device_code}")
@@ -352,7 +352,7 @@ def test_a_build_leaves_a_signed_library_as_it_is_with_a_warning(run: Run, tmp_p
 @pytest.mark.deep
 @pytest.mark.parametrize("name", [*COMMANDS, "inspect"])
 @pytest.mark.parametrize("file", DAMAGED)
-def test_a_damaged_library_has_one_verdict_in_all_commands(run: Run, tmp_path: Path, file: str, name: str) -> None:
+def test_a_damaged_library_gets_the_same_error_in_all_commands(run: Run, tmp_path: Path, file: str, name: str) -> None:
     path = tmp_path / file
     path.write_bytes(DAMAGED[file][0])
     words = ("inspect", path) if name == "inspect" else command(name, path, tmp_path / "out")
@@ -363,7 +363,7 @@ def test_a_damaged_library_has_one_verdict_in_all_commands(run: Run, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["prune", "compress", "retarget", "split"])
-def test_all_damaged_libraries_of_a_folder_are_named_together(
+def test_all_damaged_libraries_of_a_folder_are_reported_together(
     run: Run, signed_tree: Path, tmp_path: Path, name: str
 ) -> None:
     for file, (data, _) in DAMAGED.items():
@@ -376,7 +376,7 @@ def test_all_damaged_libraries_of_a_folder_are_named_together(
 
 
 @pytest.mark.slow
-def test_a_text_that_begins_like_a_program_is_none(run: Run, tmp_path: Path) -> None:
+def test_a_text_file_that_begins_with_mz_is_not_a_program(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/notes.txt").write_bytes(b"MZ is how this text begins. " * 9)
     status, _, err = run("device", "compress", tmp_path / "tree", "-o", tmp_path / "out")

@@ -29,7 +29,7 @@ def two(folder: Path, old: dict[str, Path | bytes], new: dict[str, Path | bytes]
 
 
 @needs_compiler
-def test_what_went_comes_first_and_ends_with_1(run: Run, tmp_path: Path) -> None:
+def test_removals_are_listed_first_and_result_in_exit_status_1(run: Run, tmp_path: Path) -> None:
     done = run("diff", *make_two_versions(tmp_path))
     lines = done.stdout.splitlines()
     assert (done.status, done.stderr) == (1, "")
@@ -50,13 +50,13 @@ def test_what_went_comes_first_and_ends_with_1(run: Run, tmp_path: Path) -> None
     ],
     ids=["changed", "module went", "text went", "came"],
 )
-def test_the_exit_status_tells_whether_users_lose(
+def test_the_exit_status_is_1_only_if_users_lose_something(
     run: Run, tmp_path: Path, old: dict[str, Path | bytes], new: dict[str, Path | bytes], status: int
 ) -> None:
     assert run("diff", *two(tmp_path, old, new)).status == status
 
 
-def test_the_same_file_twice_has_no_difference(run: Run, tmp_path: Path) -> None:
+def test_a_file_compared_with_itself_has_no_differences(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a.py": b"x"})
     done = run("diff", wheel, wheel)
     assert (done.status, done.stdout.startswith("no differences: 5 files")) == (0, True)
@@ -64,7 +64,7 @@ def test_the_same_file_twice_has_no_difference(run: Run, tmp_path: Path) -> None
 
 @needs_setpriv
 @pytest.mark.slow
-def test_a_file_that_may_not_be_read_is_told_where_a_folder_is_given_twice(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_when_a_folder_is_compared_with_itself(tmp_path: Path) -> None:
     (tmp_path / "a.so").write_bytes(ELF * 100)
     (tmp_path / "a.so").chmod(0)
     done = rocwheel("diff", tmp_path, tmp_path, before=as_user())
@@ -72,12 +72,12 @@ def test_a_file_that_may_not_be_read_is_told_where_a_folder_is_given_twice(tmp_p
     assert f"{tmp_path}/a.so: can't be read (Permission denied)" in done.stderr
 
 
-def test_ignored_rules_do_not_count(run: Run, tmp_path: Path) -> None:
+def test_ignored_rules_do_not_affect_the_exit_status(run: Run, tmp_path: Path) -> None:
     wheels = two(tmp_path, {"a.py": b""}, {})
     assert run("diff", *wheels, "--ignore", "module-*").status == 0
 
 
-def test_a_pattern_of_no_rule_is_refused(run: Run, tmp_path: Path) -> None:
+def test_an_ignore_pattern_that_matches_no_rule_is_refused(run: Run, tmp_path: Path) -> None:
     done = run("diff", *two(tmp_path, {}, {}), "--ignore", "zzz")
     assert done.status == 2
     assert "--ignore zzz doesn't match any rule" in done.stderr
@@ -97,13 +97,13 @@ def test_json_has_files_fields_and_findings(run: Run, tmp_path: Path) -> None:
     assert document["findings"] == [{**gone, "file": file} for file in ("", "k.hsaco")]
 
 
-def test_files_beyond_the_greatest_are_counted(run: Run, tmp_path: Path) -> None:
+def test_only_the_largest_files_are_listed_unless_verbose(run: Run, tmp_path: Path) -> None:
     wheels = two(tmp_path, {}, {f"f{number}.txt": b"x" for number in range(30)})
     assert "... and 21 files more (-v)" in run("diff", *wheels).stdout
     assert "(-v)" not in run("diff", *wheels, "-v").stdout
 
 
-def test_names_with_markup_and_control_characters_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
+def test_markup_is_shown_literally_and_control_characters_are_escaped(run: Run, tmp_path: Path) -> None:
     done = run("diff", *two(tmp_path, {"[red]a\x1b[31m\nb.py": b""}, {}))
     assert r"module-gone alpha: [red]a\x1b[31m\nb.py went" in done.stdout
     assert "\x1b" not in done.stdout
@@ -122,7 +122,7 @@ def test_names_that_are_not_utf8_are_compared(run: Run, tmp_path: Path) -> None:
     )
 
 
-def test_a_wheel_with_two_members_of_one_name_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_wheel_with_duplicate_members_is_refused(run: Run, tmp_path: Path) -> None:
     old, new = two(tmp_path, {"a.py": b""}, {"a.py": b""})
     with zipfile.ZipFile(new, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("a.py", b"2")
@@ -132,7 +132,7 @@ def test_a_wheel_with_two_members_of_one_name_is_refused(run: Run, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "pipe"])
-def test_empty_input_is_refused_by_name(run: Run, tmp_path: Path, kind: str) -> None:
+def test_empty_input_is_refused_with_its_name(run: Run, tmp_path: Path, kind: str) -> None:
     empty, wheel = tmp_path / "empty", make_wheel(tmp_path, "alpha", {})
     if kind == "folder":
         empty.mkdir()
@@ -145,13 +145,13 @@ def test_empty_input_is_refused_by_name(run: Run, tmp_path: Path, kind: str) -> 
     assert done.stderr.startswith(f"error: {empty}: is ")
 
 
-def test_both_inputs_are_named_that_are_not_there(run: Run, tmp_path: Path) -> None:
+def test_both_missing_inputs_are_reported(run: Run, tmp_path: Path) -> None:
     done = run("diff", tmp_path / "a", tmp_path / "b")
     assert (done.status, done.stdout) == (2, "")
     assert all(f"{tmp_path / name}: can't be read" in done.stderr for name in "ab")
 
 
-def test_a_damaged_library_is_named_after_all_others(run: Run, tmp_path: Path) -> None:
+def test_a_damaged_library_does_not_suppress_other_findings(run: Run, tmp_path: Path) -> None:
     wheels = two(tmp_path, {"a.py": b"", "liba.so": ELF + b"\xff" * 60}, {"liba.so": ELF + b"\xfe" * 60})
     done = run("diff", *wheels)
     assert done.status == 2
@@ -160,7 +160,7 @@ def test_a_damaged_library_is_named_after_all_others(run: Run, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
-def test_a_damaged_wheel_is_named_after_all_others(run: Run, tmp_path: Path, side: str) -> None:
+def test_a_damaged_wheel_does_not_suppress_other_findings(run: Run, tmp_path: Path, side: str) -> None:
     for folder, files in (("old", {"a.py": b"", "b.py": b""}), ("new", {"b.py": b""})):
         for name in ("alpha", "beta"):
             make_wheel(tmp_path / folder, name, {f"{name}/{path}": data for path, data in files.items()})
@@ -173,7 +173,7 @@ def test_a_damaged_wheel_is_named_after_all_others(run: Run, tmp_path: Path, sid
     assert f"{damaged}: " in done.stderr
 
 
-def test_a_folder_of_nothing_but_damaged_wheels_is_not_compared(run: Run, tmp_path: Path) -> None:
+def test_a_folder_with_only_damaged_wheels_is_not_compared(run: Run, tmp_path: Path) -> None:
     old, new = two(tmp_path, {"a.py": b""}, {"a.py": b""})
     new.write_bytes(b"PK")
     done = run("diff", old.parent, new.parent)
@@ -181,7 +181,7 @@ def test_a_folder_of_nothing_but_damaged_wheels_is_not_compared(run: Run, tmp_pa
     assert done.stderr.startswith(f"error: {new}: ")
 
 
-def test_debian_packages_that_are_not_opened_are_told_of(run: Run, tmp_path: Path) -> None:
+def test_debian_packages_compared_without_unpacking_produce_a_warning(run: Run, tmp_path: Path) -> None:
     for side in ("old", "new"):
         (tmp_path / side).mkdir()
         (tmp_path / side / "librocfft0.deb").write_bytes(f"!<arch>\ndebian-binary{side}".encode())
@@ -190,7 +190,7 @@ def test_debian_packages_that_are_not_opened_are_told_of(run: Run, tmp_path: Pat
     assert (done.status, done.stderr) == (0, f"warning: {warning}\n")
 
 
-def test_a_wheel_against_a_folder_is_told_of(run: Run, tmp_path: Path) -> None:
+def test_comparing_a_wheel_with_a_folder_produces_a_warning(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a.txt": b"1"})
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/a.txt").write_bytes(b"1")

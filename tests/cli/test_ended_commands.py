@@ -173,7 +173,7 @@ def end(number: signal.Signals, *words: str | Path, passes: int = 0) -> subproce
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, command: str) -> None:
+def test_the_next_run_removes_the_leftovers_of_a_killed_run(tmp_path: Path, command: str) -> None:
     words = arguments(command, tmp_path)
     assert end(signal.SIGKILL, *words).returncode == -signal.SIGKILL
     assert hidden(tmp_path) != []
@@ -183,7 +183,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, command: st
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
-def test_an_index_is_cleaned_where_the_next_run_writes_nothing(tmp_path: Path) -> None:
+def test_index_removes_leftovers_even_if_it_writes_nothing(tmp_path: Path) -> None:
     """When the wheel is gone whose page a killed run was about to write."""
     words = arguments("index", tmp_path)
     assert rocwheel(*words, "--quiet").returncode == 0
@@ -199,7 +199,7 @@ def test_an_index_is_cleaned_where_the_next_run_writes_nothing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_interrupted_command_leaves_nothing(tmp_path: Path, command: str) -> None:
+def test_an_interrupted_command_leaves_no_temporary_files(tmp_path: Path, command: str) -> None:
     done = end(signal.SIGINT, *arguments(command, tmp_path))
     assert (done.returncode, done.stderr) == (130, "")
     assert hidden(tmp_path) == []
@@ -210,7 +210,7 @@ def limited(limit: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("kilobytes", [30_000, 60_000, 100_000, 120_000])
-def test_too_little_memory_is_said_in_one_line(tmp_path: Path, kilobytes: int) -> None:
+def test_insufficient_memory_is_reported_on_one_line(tmp_path: Path, kilobytes: int) -> None:
     done = limited(f"-v {kilobytes}", *arguments("build", tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
@@ -218,7 +218,7 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path, kilobytes: int) -
     assert hidden(tmp_path) == []
 
 
-def test_too_few_open_files_are_named_as_such(tmp_path: Path) -> None:
+def test_too_few_open_files_are_reported_with_a_remedy(tmp_path: Path) -> None:
     done = limited("-n 12", *arguments("build", tmp_path))
     assert done.returncode in {1, 2}
     assert "(Too many open files). Allow more open files, for example with 'ulimit -n 1024'." in done.stderr

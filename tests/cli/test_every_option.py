@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_takes_json_quiet_and_verbose(name: str) -> None:
+def test_every_command_accepts_json_quiet_and_verbose(name: str) -> None:
     names = {option for parameter in COMMANDS[name].params for option in parameter.opts}
     assert names >= {"--json", "--quiet", "-q", "--verbose", "-v"}
 
@@ -34,13 +34,13 @@ def _options() -> dict[str, list[tuple[str, click.Option]]]:
     return found
 
 
-def test_every_option_of_several_commands_is_in_the_table() -> None:
+def test_every_shared_option_is_in_the_table() -> None:
     shared = {name for name, holders in _options().items() if len(holders) > 1}
     assert shared == MEANINGS.keys()
 
 
 @pytest.mark.parametrize("name", MEANINGS)
-def test_an_option_is_spelled_alike_in_every_command(name: str) -> None:
+def test_a_shared_option_has_the_same_spelling_in_every_command(name: str) -> None:
     meaning = MEANINGS[name]
     for command, one in _options()[name]:
         metavar = re.sub("<.*>", "<>", one.metavar or "")
@@ -48,7 +48,7 @@ def test_an_option_is_spelled_alike_in_every_command(name: str) -> None:
         assert one.multiple == (meaning.repeatable != (command in meaning.single_in)), command
 
 
-def test_an_option_of_a_list_says_that_it_is_repeatable() -> None:
+def test_the_help_of_every_list_option_says_repeatable() -> None:
     given = [(name, command, one) for name, holders in _options().items() for command, one in holders]
     said = [(name, command) for name, command, one in given if (one.help or "").endswith(" (repeatable)")]
     assert said == [(name, command) for name, command, one in given if one.multiple]
@@ -67,7 +67,7 @@ def test_the_help_lists_advanced_options_only_with_verbose(run: Run) -> None:
     assert " ".join(long.partition("Advanced options:\n")[2].split()) == f"--header-version N {advanced}".strip()
 
 
-def test_no_jobs_are_one_for_each_core(run: Run, tmp_path: Path) -> None:
+def test_zero_jobs_means_one_per_core(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any")
     assert run("index", tmp_path / "dist", "--output", tmp_path / "simple").status == 0
     words = ("--project", "alpha", "-o", tmp_path / "mirror", "-j", "0")

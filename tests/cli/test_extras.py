@@ -13,7 +13,7 @@ _LOAD = "import sys; sys.modules.update(dict.fromkeys({extras!r})); from rocwhee
 
 
 @pytest.mark.slow
-def test_every_command_loads_without_the_libraries_of_extras() -> None:
+def test_every_command_loads_without_the_libraries_of_the_extras() -> None:
     command = [sys.executable, "-c", _LOAD.format(extras=_EXTRAS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -73,12 +73,12 @@ ABSENT = {
 WITHOUT_INPUT = {"about", "cache info", "cache prune"}
 
 
-def test_every_command_is_tried() -> None:
+def test_every_command_is_covered() -> None:
     assert {*ABSENT, *WITHOUT_INPUT} >= set(COMMANDS)
 
 
 @pytest.mark.parametrize("words", ABSENT)
-def test_unusable_input_is_a_document_and_a_message(
+def test_unusable_input_produces_a_json_document_and_a_message(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -94,7 +94,7 @@ def test_unusable_input_is_a_document_and_a_message(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
-def test_each_of_several_errors_has_its_facts(run: Run, tmp_path: Path) -> None:
+def test_each_of_several_errors_has_its_own_fields(run: Run, tmp_path: Path) -> None:
     document = json.loads(run("runpath", "show", tmp_path / "a", tmp_path / "b", "--json").stdout)
     assert document["errors"] == [
         {
@@ -110,23 +110,21 @@ def test_each_of_several_errors_has_its_facts(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["about --zzz --json", "hlep --json", "--json"])
-def test_a_command_line_that_cannot_be_read_is_a_document(run: Run, words: str) -> None:
+def test_an_invalid_command_line_produces_a_json_document(run: Run, words: str) -> None:
     assert json.loads(run(*words.split()).stdout)["exit_status"] == 2
 
 
-def test_json_behind_two_dashes_belongs_to_another_command(run: Run) -> None:
+def test_json_after_a_double_dash_belongs_to_the_wrapped_command(run: Run) -> None:
     assert run("jax", "translate", "--", "cp", "--json").stdout == ""
 
 
-def test_a_command_that_has_printed_its_document_prints_no_other(run: Run, tmp_path: Path) -> None:
+def test_a_command_that_has_printed_its_document_prints_no_error_document(run: Run, tmp_path: Path) -> None:
     (tmp_path / "libcut.so").write_bytes(b"\x7fELF")
     finished = run("inspect", tmp_path / "libcut.so", "--json")
     assert (finished.status, json.loads(finished.stdout)["schema"]) == (2, "rocwheel.inspect/1")
 
 
-def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_os_error_is_reported_as_a_message(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> None:
         raise PermissionError(13, "Permission denied", "/proc/secret")
 
@@ -136,9 +134,7 @@ def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
 
 
 @pytest.mark.parametrize("words", ["index circle", "artifacts archive circle -o out", "demo -d circle"])
-def test_a_link_that_leads_to_itself_is_named(
-    words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_symlink_loop_is_reported(words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "circle").symlink_to("circle")
     status, _, message = run(*words.split())

@@ -30,7 +30,7 @@ ARTIFACTS = ("--artifact-dir", ".", "--dest-dir", "out")
     ],
     ids=" ".join,
 )
-def test_a_pipe_in_place_of_a_small_file_is_refused(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_pipe_instead_of_a_small_file_is_refused(arguments: tuple[str, ...], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "spec.toml").write_text("")
     command = [sys.executable, "-m", "rocwheel", *arguments]
@@ -61,7 +61,7 @@ def test_a_pipe_in_place_of_a_small_file_is_refused(arguments: tuple[str, ...], 
     ],
     ids=" ".join,
 )
-def test_what_is_neither_a_file_nor_a_folder_is_refused_unread(
+def test_a_pipe_or_device_is_refused_without_reading_it(
     arguments: tuple[str, ...], given: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -30,25 +30,25 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_what_is_not_there_is_named_with_what_to_do(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_missing_path_is_reported_with_a_remedy(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
     place = str(tmp_path / "none")
     finished = run(*(part.format(place) for part in command))
     assert finished == (2, "", f"error: {place}: {ABSENT}\n")
 
 
-def test_it_is_in_the_json_too(run: Run, tmp_path: Path) -> None:
+def test_missing_paths_are_also_reported_in_json(run: Run, tmp_path: Path) -> None:
     first, second = tmp_path / "one", tmp_path / "two"
     document = json.loads(run("targets", "runs-on", "gfx906", first, second, "--json").stdout)
     assert document["schema"] == "rocwheel.errors/1"
     assert [error["text"] for error in document["errors"]] == [f"{first}: {ABSENT}", f"{second}: {ABSENT}"]
 
 
-def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_folder_passed_instead_of_a_file_is_refused(run: Run, tmp_path: Path) -> None:
     expected = f"error: {tmp_path}: can't be read (Is a directory). Pass a file instead of a folder.\n"
     assert run("jax", "bazelrc", "--settings", tmp_path) == (2, "", expected)
 
 
-def test_a_file_in_the_place_of_a_folder_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_file_passed_instead_of_a_folder_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     expected = f"error: {tmp_path}/file: isn't a folder. Pass a folder.\n"
     assert run("targets", "detect", "--check", "--root", tmp_path / "file") == (2, "", expected)
@@ -65,7 +65,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(run: Run, tmp_path: Path) ->
     ],
     ids=" ".join,
 )
-def test_a_folder_to_write_a_file_to_is_refused(
+def test_a_folder_is_refused_as_the_path_of_an_output_file(
     run: Run, tmp_path: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -80,7 +80,7 @@ def test_a_folder_to_write_a_file_to_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.co", "a.hipfb"]
 
 
-def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_matter(run: Run, tmp_path: Path) -> None:
+def test_a_trailing_slash_on_an_output_folder_is_accepted(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
     assert run("device", "prune", tmp_path / "in", "--targets", "gfx906", "--output", f"{tmp_path}/out/").status == 0
@@ -88,12 +88,12 @@ def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_mat
 
 
 @pytest.mark.parametrize("command", ["prune", "compress", "retarget"])
-def test_the_help_says_that_a_file_in_the_place_of_the_output_is_replaced(run: Run, command: str) -> None:
+def test_the_help_says_that_an_existing_output_file_is_replaced(run: Run, command: str) -> None:
     text = " ".join(run("device", command, "--help").stdout.split())
     assert "Write the result to this file or folder. An existing file is replaced." in text
 
 
-def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_code(
+def test_device_commands_do_not_read_or_write_standard_streams(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -110,7 +110,7 @@ def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_cod
 
 
 @needs_setpriv
-def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     closed = tmp_path / "closed.whl"
     closed.touch(0)
     done = rocwheel("inspect", closed, before=as_user())
@@ -124,9 +124,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command", ["list", "compress -o o.so", "prune --targets gfx906 -o o.so", "extract -o o", "split -o o"]
 )
-def test_a_library_that_may_not_be_read_is_an_unusable_input_of_every_command_on_device_code(
-    tmp_path: Path, command: str
-) -> None:
+def test_every_device_command_reports_an_unreadable_library(tmp_path: Path, command: str) -> None:
     closed = tmp_path / "closed.so"
     closed.touch(0)
     name, *options = command.split()
@@ -139,7 +137,7 @@ def test_a_library_that_may_not_be_read_is_an_unusable_input_of_every_command_on
 
 @needs_setpriv
 @pytest.mark.parametrize("command", [("device", "list"), ("targets", "runs-on", "gfx906"), ("inspect",)], ids=" ".join)
-def test_one_file_that_may_not_be_read_does_not_keep_from_the_others(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_an_unreadable_file_does_not_stop_the_other_files(tmp_path: Path, command: tuple[str, ...]) -> None:
     for name in ("closed.hipfb", "open.hipfb"):
         (tmp_path / name).write_bytes(bundle_of("gfx906"))
     (tmp_path / "closed.hipfb").chmod(0)
@@ -152,7 +150,7 @@ def test_one_file_that_may_not_be_read_does_not_keep_from_the_others(tmp_path: P
 
 @needs_setpriv
 @pytest.mark.parametrize("command", ["repair --check", "targets coherent", "verify", "diff good"])
-def test_a_folder_that_may_not_be_listed_is_not_taken_for_an_empty_one(tmp_path: Path, command: str) -> None:
+def test_an_unlistable_folder_is_not_treated_as_empty(tmp_path: Path, command: str) -> None:
     (tmp_path / "closed").mkdir(0)
     (tmp_path / "good").mkdir()
     (tmp_path / "good/a.txt").write_text("text")

@@ -26,7 +26,7 @@ def helped(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, width: int) ->
 
 
 @pytest.mark.parametrize("words", [*COMMANDS, *GROUPS])
-def test_help_cuts_no_option_name_and_shows_no_type(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_help_shows_full_option_names_and_no_type_names(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     for width in WIDTHS:
         text = helped(run, monkeypatch, words, width)
         assert "…" not in text
@@ -48,7 +48,7 @@ def test_help_fits_its_width(run: Run, monkeypatch: pytest.MonkeyPatch, words: s
         assert [line for line in text.splitlines() if len(line) > width and " " in line.strip()] == []
 
 
-def test_help_is_as_wide_as_columns_says_and_otherwise_as_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_uses_the_width_in_columns_or_80(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     widest = {width: max(map(len, helped(run, monkeypatch, "index", width).splitlines())) for width in (60, 120)}
     assert 50 < widest[60] <= 58
     assert 100 < widest[120] <= 118
@@ -57,7 +57,7 @@ def test_help_is_as_wide_as_columns_says_and_otherwise_as_80_columns(run: Run, m
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_the_usage_line_has_the_arguments_as_the_list_below_it(
+def test_the_usage_line_has_the_same_arguments_as_the_list_below(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     usage, _, rest = helped(run, monkeypatch, words, 200).partition("\n\n")
@@ -70,13 +70,13 @@ def test_the_usage_line_has_the_arguments_as_the_list_below_it(
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_an_example_is_a_paragraph_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_the_example_is_a_paragraph_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     text = helped(run, monkeypatch, words, 120)
     assert len(re.findall(r"\n\n  Example:\n    ", text)) == text.count("Example:") == 1
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_an_example_can_be_copied_at_any_width(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_the_example_can_be_copied_at_any_width(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     _, _, written = inspect.cleandoc(COMMANDS[words].help).partition("Example: ")
     for width in WIDTHS:
         shown = re.search(r"Example:\n((?: {4}.*\n)+)", helped(run, monkeypatch, words, width))
@@ -86,7 +86,7 @@ def test_an_example_can_be_copied_at_any_width(run: Run, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("words", GROUPS)
-def test_each_command_has_one_line_of_the_list(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_each_command_has_one_line_in_the_command_list(run: Run, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     listed = helped(run, monkeypatch, words, 80).partition("\n\nOptions:")[0].partition("\n\n")[2].partition("\n\n")[2]
     rows = [line for line in listed.splitlines() if line.startswith("  ")]
     shown = [name for name, one in GROUPS[words].commands.items() if words or not one.hidden]
@@ -100,7 +100,7 @@ def test_the_root_lists_its_commands_in_five_sections(run: Run, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("words", ["", "targets", "targets list"])
-def test_the_help_command_prints_what_help_prints(run: Run, words: str) -> None:
+def test_the_help_command_prints_the_same_text_as_the_help_option(run: Run, words: str) -> None:
     finished = run("help", *words.split())
     assert finished.stdout == run(*words.split(), "--help").stdout
     assert finished.stderr == "rocwheel: 'help' is deprecated; use '--help'.\n"
@@ -187,7 +187,7 @@ def test_the_help_of_an_option_begins_with_a_verb(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_help_is_in_short_plain_sentences(words: str) -> None:
+def test_help_consists_of_short_plain_sentences(words: str) -> None:
     described, _, _ = inspect.cleandoc(COMMANDS[words].help).partition("Example: ")
     texts = [*described.split("\n\n"), *(one.help for one in COMMANDS[words].params if one.help)]
     sentences = [sentence for text in texts for sentence in re.split(r"(?<=[.;:])\s", " ".join(text.split()))]

@@ -117,7 +117,7 @@ def rocwheel(folder: Path, line: str, environ: Mapping[str, str] = os.environ) -
     )
 
 
-def test_what_is_left_out_are_commands() -> None:
+def test_the_skipped_examples_belong_to_existing_commands() -> None:
     assert set(ELSEWHERE) <= set(COMMANDS)
     assert set(COMMANDS) >= FINDINGS
 

@@ -124,7 +124,7 @@ def test_hostile_files_are_refused(command: str, tmp_path: Path) -> None:
     assert {name for folder in folders for name in names_in(folder)} == {NAMES[kind]}
 
 
-def test_the_same_commands_take_a_good_file(tmp_path: Path) -> None:
+def test_the_same_commands_accept_a_valid_file(tmp_path: Path) -> None:
     commands = [name for name, (kind, _) in FILE_COMMANDS.items() if kind == "binary"]
     lines = []
     for command in commands:

@@ -40,7 +40,7 @@ def dist_dir(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_it_lists_the_projects_and_how_to_install(dist_dir: Path, tmp_path: Path) -> None:
+def test_index_prints_the_projects_and_the_install_command(dist_dir: Path, tmp_path: Path) -> None:
     finished = run(dist_dir)
     assert (finished.returncode, finished.stdout) == (
         0,
@@ -50,7 +50,7 @@ def test_it_lists_the_projects_and_how_to_install(dist_dir: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_folders_side_by_side_have_an_index_each(dist_dir: Path) -> None:
+def test_sibling_folders_get_separate_indexes(dist_dir: Path) -> None:
     folders = [dist_dir / name for name in ("gfx90X-dcgpu", "gfx94X-dcgpu")]
     wheel = dist_dir / "a-1.0-py3-none-any.whl"
     for folder in folders:
@@ -66,7 +66,7 @@ def test_verbose_lists_the_files(dist_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
+def test_json_describes_the_written_index(dist_dir: Path, tmp_path: Path) -> None:
     (dist_dir / "notes.txt").write_text("")
     finished = run(dist_dir, "--output", tmp_path / "pages", "--files", "copy", "--json", "--quiet")
     assert json.loads(finished.stdout) == {
@@ -85,7 +85,7 @@ def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_files_that_are_not_listed_are_reported(dist_dir: Path) -> None:
+def test_files_left_out_of_the_index_are_reported(dist_dir: Path) -> None:
     (dist_dir / "notes.txt").write_text("")
     expected = f"not in the index, because it isn't a wheel or a .tar.gz sdist: {dist_dir}/notes.txt\n"
     assert expected in run(dist_dir).stderr
@@ -93,7 +93,7 @@ def test_files_that_are_not_listed_are_reported(dist_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bad_files_are_reported_with_status_2(dist_dir: Path, tmp_path: Path) -> None:
+def test_damaged_files_are_reported_with_exit_status_2(dist_dir: Path, tmp_path: Path) -> None:
     (dist_dir / "b-1.0-py3-none-any.whl").write_bytes(b"")
     finished = run(dist_dir, "--quiet")
     assert finished.returncode == 2
@@ -105,7 +105,7 @@ def test_bad_files_are_reported_with_status_2(dist_dir: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_bad_files_of_several_folders_are_reported_under_the_names_of_all(dist_dir: Path, tmp_path: Path) -> None:
+def test_damaged_files_in_several_folders_are_reported_together(dist_dir: Path, tmp_path: Path) -> None:
     more = tmp_path / "more"
     more.mkdir()
     for name in ("b", "c"):
@@ -123,7 +123,7 @@ def test_bad_files_of_several_folders_are_reported_under_the_names_of_all(dist_d
 
 
 @pytest.mark.slow
-def test_a_name_that_no_folder_has_is_yanked_in_the_index_of_none(dist_dir: Path, tmp_path: Path) -> None:
+def test_yanking_a_file_that_is_in_no_folder_is_refused(dist_dir: Path, tmp_path: Path) -> None:
     make_wheel(tmp_path / "more", "b", {}, tag="py3-none-any", is_purelib=True)
     finished = run(dist_dir, tmp_path / "more", "--output", tmp_path / "simple", "--yank", "c.whl", "--quiet")
     assert (finished.returncode, finished.stderr) == (
@@ -136,7 +136,7 @@ def test_a_name_that_no_folder_has_is_yanked_in_the_index_of_none(dist_dir: Path
 
 
 @pytest.mark.slow
-def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -> None:
+def test_an_output_that_is_not_a_folder_is_reported_with_exit_status_2(dist_dir: Path) -> None:
     finished = run(dist_dir, "--output", "/etc/passwd")
     assert (finished.returncode, finished.stderr) == (
         2,
@@ -145,7 +145,7 @@ def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -
 
 
 @pytest.mark.slow
-def test_folders_with_distributions_are_named(dist_dir: Path) -> None:
+def test_subfolders_with_distributions_are_reported(dist_dir: Path) -> None:
     (dist_dir / "gfx94X-dcgpu" / "more").mkdir(parents=True)
     (dist_dir / "gfx94X-dcgpu" / "more" / "a-1.0-py3-none-any.whl").write_bytes(b"")
     (dist_dir / "empty").mkdir()
@@ -159,7 +159,7 @@ def test_folders_with_distributions_are_named(dist_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_is_yanked_and_unyanked(dist_dir: Path, tmp_path: Path) -> None:
+def test_a_file_can_be_yanked_and_unyanked(dist_dir: Path, tmp_path: Path) -> None:
     name = "a-1.0-py3-none-any.whl"
     yanked = run(dist_dir, "--yank", f"{name}=bad = worse")
     assert yanked.stdout.startswith("a: 1 file, 1 yanked\n")
@@ -180,7 +180,7 @@ def test_quiet_prints_nothing(dist_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_build_per_family_has_an_index_for_each(dist_dir: Path, tmp_path: Path) -> None:
+def test_a_family_subfolder_gets_its_own_index(dist_dir: Path, tmp_path: Path) -> None:
     make_wheel(dist_dir / "gfx94X-dcgpu", "rocm", {}, tag="py3-none-any", is_purelib=True)
     finished = run(dist_dir)
     assert finished.returncode == 0
@@ -192,7 +192,7 @@ def test_a_build_per_family_has_an_index_for_each(dist_dir: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_several_folders_are_one_index(dist_dir: Path, tmp_path: Path) -> None:
+def test_several_folders_are_combined_into_one_index(dist_dir: Path, tmp_path: Path) -> None:
     make_wheel(tmp_path / "more", "b", {}, tag="py3-none-any", is_purelib=True)
     missing = run(dist_dir, tmp_path / "more")
     assert (missing.returncode, missing.stderr) == (
@@ -205,7 +205,7 @@ def test_several_folders_are_one_index(dist_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_that_somebody_edited_is_mended_and_named(dist_dir: Path, tmp_path: Path) -> None:
+def test_a_hand_edited_page_is_repaired_and_reported(dist_dir: Path, tmp_path: Path) -> None:
     run(dist_dir)
     page = tmp_path / "simple/a/index.html"
     right = page.read_text()
@@ -219,7 +219,7 @@ def test_a_page_that_somebody_edited_is_mended_and_named(dist_dir: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_file_of_the_future_is_named(dist_dir: Path, tmp_path: Path) -> None:
+def test_a_file_dated_in_the_future_is_reported(dist_dir: Path, tmp_path: Path) -> None:
     os.utime(dist_dir / "a-1.0-py3-none-any.whl", (2**33, 2**33))
     assert (
         "dated in the future, so the index uses the current time as the upload time: 1 file "
@@ -229,7 +229,7 @@ def test_a_file_of_the_future_is_named(dist_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_passed_over_is_named_by_the_folder_that_has_it(run: Run, tmp_path: Path) -> None:
+def test_a_skipped_file_is_reported_with_its_folder(run: Run, tmp_path: Path) -> None:
     for name in ("a", "b"):
         make_wheel(tmp_path / name, f"alpha-{name}", {}, tag="py3-none-any")
     (tmp_path / "b" / "notes.txt").write_text("x")
@@ -277,7 +277,7 @@ def listed(output: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_a_name_that_no_distribution_has_is_named_on_one_line(run: Run, dist: Path, kind: str) -> None:
+def test_an_invalid_distribution_name_is_reported_on_one_line(run: Run, dist: Path, kind: str) -> None:
     name, shown = NAMES[kind]
     shutil.copy(wheel_of(dist), dist / name)
     status, _, err = run("index", dist, "-q")
@@ -286,7 +286,7 @@ def test_a_name_that_no_distribution_has_is_named_on_one_line(run: Run, dist: Pa
 
 
 @pytest.mark.parametrize("name", ["a\nerror: b.txt", "\x1b[31m.txt"])
-def test_a_file_that_is_not_listed_is_named_on_one_line(run: Run, dist: Path, name: str) -> None:
+def test_a_skipped_file_is_reported_on_one_line(run: Run, dist: Path, name: str) -> None:
     (dist / name).write_text("")
     status, _, err = run("index", dist)
     shown = name.replace("\n", "\\n").replace("\x1b", "\\x1b")
@@ -306,7 +306,7 @@ class _Texts(HTMLParser):
         self.links += [value or "" for name, value in attrs if name == "href"]
 
 
-def test_a_folder_with_markup_blanks_and_line_ends_in_its_name_is_linked_to(run: Run, tmp_path: Path) -> None:
+def test_links_to_a_folder_with_markup_spaces_and_newlines_in_its_name_are_escaped(run: Run, tmp_path: Path) -> None:
     dist = tmp_path / '<b> & "\u00e4\n%41' / "dist"
     make_wheel(dist, "a", {"a.py": b""}, tag="py3-none-any", is_purelib=True)
     assert run("index", dist, "--output", tmp_path / "pages", "-q")[0] == 0
@@ -335,18 +335,14 @@ SPELLING = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSIO
     ],
     ids=["project", "version", "non-ASCII"],
 )
-def test_a_wheel_whose_metadata_disagrees_with_its_name_is_left_out(
-    run: Run, dist: Path, name: str, found: str
-) -> None:
+def test_a_wheel_whose_metadata_disagrees_with_its_name_is_skipped(run: Run, dist: Path, name: str, found: str) -> None:
     shutil.copy(wheel_of(dist), dist / name)
     status, _, err = run("index", dist, "-q")
     assert (status, err) == (2, f"error: {dist}/{name}: {found}\n")
     assert listed(dist.parent / "simple") == {"a": ["a-1.0-py3-none-any.whl"]}
 
 
-def test_two_files_of_one_name_with_different_bytes_leave_the_index_as_it_was(
-    run: Run, dist: Path, tmp_path: Path
-) -> None:
+def test_different_files_with_the_same_name_leave_the_index_unchanged(run: Run, dist: Path, tmp_path: Path) -> None:
     make_wheel(tmp_path / "more", "b", {"b.py": b""}, tag="py3-none-any", is_purelib=True)
     command = ("index", dist, tmp_path / "more", "--output", tmp_path / "pages", "-q")
     assert run(*command)[0] == 0
@@ -361,7 +357,7 @@ def test_two_files_of_one_name_with_different_bytes_leave_the_index_as_it_was(
 
 
 @pytest.mark.parametrize("page", ["index.html", "index.json", "a/index.html", "a/index.json"])
-def test_each_page_that_somebody_edited_is_named_and_mended(
+def test_each_hand_edited_page_is_reported_and_repaired(
     run: Run, dist: Path, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
@@ -378,7 +374,7 @@ def test_each_page_that_somebody_edited_is_named_and_mended(
 
 @needs_setpriv
 @pytest.mark.parametrize("what", ["the output", "its parent", "the distributions"])
-def test_a_folder_that_can_not_be_written_is_named_with_what_to_do(dist: Path, what: str) -> None:
+def test_an_unwritable_folder_is_reported_with_a_remedy(dist: Path, what: str) -> None:
     output = dist.parent / "simple"
     if what == "the output":
         assert rocwheel("index", dist, "-q").returncode == 0
@@ -408,7 +404,7 @@ def test_a_folder_that_can_not_be_written_is_named_with_what_to_do(dist: Path, w
 
 @needs_setpriv
 @pytest.mark.parametrize("placement", ["hardlink", "copy"])
-def test_distributions_that_can_only_be_read_are_indexed_where_the_index_holds_them(dist: Path, placement: str) -> None:
+def test_read_only_distributions_are_indexed_if_the_index_stores_the_files(dist: Path, placement: str) -> None:
     dist.chmod(0o500)
     done = rocwheel("index", dist, "--files", placement, "-q", before=as_user())
     dist.chmod(0o700)
@@ -418,7 +414,7 @@ def test_distributions_that_can_only_be_read_are_indexed_where_the_index_holds_t
 
 @needs_disks
 @pytest.mark.parametrize("size", ["16k", "200k"])
-def test_a_full_disk_is_named_with_the_index(tmp_path: Path, size: str) -> None:
+def test_a_full_disk_is_reported_with_the_index_path(tmp_path: Path, size: str) -> None:
     for number in range(30):
         make_wheel(tmp_path / "dist", f"a{number}", {}, tag="py3-none-any", is_purelib=True)
     disk = tmp_path / "disk"
@@ -456,7 +452,7 @@ def family_dist(tmp_path: Path) -> Path:
     return tmp_path / "dist"
 
 
-def test_people_find_what_to_install_beside_the_page_for_installers(run: Run, family_dist: Path) -> None:
+def test_the_front_page_for_people_is_next_to_the_page_for_installers(run: Run, family_dist: Path) -> None:
     assert run("index", family_dist).status == 0
     page = (family_dist.parent / "simple" / FRONT_PAGE).read_text()
     assert "Radeon RX 7900 XTX" in page
@@ -464,14 +460,14 @@ def test_people_find_what_to_install_beside_the_page_for_installers(run: Run, fa
     assert FORM in (family_dist.parent / "simple/index.html").read_text()
 
 
-def test_the_page_for_installers_has_a_link_for_each_project_and_no_other(run: Run, family_dist: Path) -> None:
+def test_the_page_for_installers_links_only_to_projects(run: Run, family_dist: Path) -> None:
     run("index", family_dist)
     html = (family_dist.parent / "simple/index.html").read_text()
     assert html.count("<a ") == 1
     assert '<a href="bitsandbytes/">bitsandbytes</a>' in html
 
 
-def test_an_address_stands_in_the_lines_also_after_a_file_was_yanked(run: Run, family_dist: Path) -> None:
+def test_the_index_url_stays_in_the_commands_after_a_yank(run: Run, family_dist: Path) -> None:
     run("index", family_dist, "--url", "https://example.org/rocm/simple")
     page = family_dist.parent / "simple" / FRONT_PAGE
     assert "https://example.org/rocm/simple/" in page.read_text()
@@ -481,7 +477,7 @@ def test_an_address_stands_in_the_lines_also_after_a_file_was_yanked(run: Run, f
     assert "yanked: &lt;b&gt;bad" in page.read_text()
 
 
-def test_the_page_goes_when_it_is_no_longer_wanted(run: Run, family_dist: Path) -> None:
+def test_the_front_page_is_removed_with_no_front_page(run: Run, family_dist: Path) -> None:
     run("index", family_dist)
     assert run("index", family_dist, "--no-front-page").status == 0
     assert not (family_dist.parent / "simple" / FRONT_PAGE).exists()
@@ -492,7 +488,7 @@ def test_the_page_goes_when_it_is_no_longer_wanted(run: Run, family_dist: Path) 
     assert FORM in (family_dist.parent / "simple/index.html").read_text()
 
 
-def test_the_page_is_made_again_where_the_notes_are_gone(run: Run, family_dist: Path) -> None:
+def test_the_front_page_is_rebuilt_if_the_index_state_is_missing(run: Run, family_dist: Path) -> None:
     run("index", family_dist)
     page = family_dist.parent / "simple" / FRONT_PAGE
     before = page.read_bytes()
@@ -501,7 +497,7 @@ def test_the_page_is_made_again_where_the_notes_are_gone(run: Run, family_dist: 
     assert page.read_bytes() == before
 
 
-def test_a_page_of_somebody_else_is_not_replaced(run: Run, family_dist: Path) -> None:
+def test_a_foreign_front_page_is_not_replaced(run: Run, family_dist: Path) -> None:
     page = family_dist.parent / "simple" / FRONT_PAGE
     page.parent.mkdir()
     page.write_text("<p>mine</p>")
@@ -513,7 +509,7 @@ def test_a_page_of_somebody_else_is_not_replaced(run: Run, family_dist: Path) ->
     assert page.read_text() == "<p>mine</p>"
 
 
-def test_hostile_metadata_and_names_stay_text(run: Run, family_dist: Path) -> None:
+def test_hostile_metadata_and_names_are_escaped(run: Run, family_dist: Path) -> None:
     info = "bar-1.0.dist-info"
     summary = "</style><script>alert(1)</script> \u202e &amp;\n more"
     lines = ["Metadata-Version: 2.4", "Name: bar", "Version: 1.0", f"Summary: {summary}"]
@@ -533,7 +529,7 @@ def test_hostile_metadata_and_names_stay_text(run: Run, family_dist: Path) -> No
     assert "$(id)" not in page
 
 
-def test_an_index_in_the_folder_itself_does_not_name_its_page_as_left_out(run: Run, family_dist: Path) -> None:
+def test_the_front_page_of_an_index_inside_the_folder_is_not_reported_as_skipped(run: Run, family_dist: Path) -> None:
     run("index", family_dist, "--output", family_dist)
     finished = run("index", family_dist, "--output", family_dist)
     assert (finished.status, "packages.html" in finished.stderr) == (0, False)
@@ -550,14 +546,14 @@ def test_an_index_in_the_folder_itself_does_not_name_its_page_as_left_out(run: R
         ),
     ],
 )
-def test_addresses_that_cannot_be_named_are_refused(run: Run, family_dist: Path, options: list[str], said: str) -> None:
+def test_invalid_index_urls_are_refused(run: Run, family_dist: Path, options: list[str], said: str) -> None:
     finished = run("index", family_dist, *options)
     assert finished.status == 2
     assert said in finished.stderr
     assert not (family_dist.parent / "simple").exists()
 
 
-def test_the_page_of_a_family_names_the_address_of_the_familys_index(run: Run, family_dist: Path) -> None:
+def test_the_front_page_of_a_family_has_the_url_of_the_family_index(run: Run, family_dist: Path) -> None:
     make_wheel(family_dist / "gfx110X-all", "rocm-sdk-devel", {"x.py": b""})
     assert run("index", family_dist, "--url", "https://example.org/simple/").status == 0
     assert (
@@ -566,7 +562,7 @@ def test_the_page_of_a_family_names_the_address_of_the_familys_index(run: Run, f
     )
 
 
-def test_the_page_is_the_one_of_a_new_index_whatever_came_and_went(
+def test_an_updated_front_page_equals_the_page_of_a_new_index(
     run: Run, family_dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
@@ -583,7 +579,7 @@ def test_the_page_is_the_one_of_a_new_index_whatever_came_and_went(
     assert page == (tmp_path / "new" / FRONT_PAGE).read_bytes()
 
 
-def test_a_page_that_somebody_edited_is_made_again(run: Run, family_dist: Path) -> None:
+def test_a_hand_edited_front_page_is_rebuilt(run: Run, family_dist: Path) -> None:
     run("index", family_dist)
     page = family_dist.parent / "simple" / FRONT_PAGE
     before = page.read_bytes()
@@ -596,7 +592,7 @@ def test_a_page_that_somebody_edited_is_made_again(run: Run, family_dist: Path) 
     assert b">bitsandbytes</a>" in page.read_bytes()
 
 
-def test_no_row_stays_that_other_code_has_made(
+def test_front_page_rows_from_a_different_version_are_rebuilt(
     run: Run, family_dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a page whose rows would be kept, and then code that makes other rows, and the same of nothing
@@ -646,7 +642,7 @@ def shell(command: str, folder: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tool", "family"), [("pip", "gfx906"), ("uv pip", "gfx1030")])
-def test_the_printed_command_installs_the_family_and_nothing_of_others(
+def test_the_printed_command_installs_only_the_family(
     installed_dist: Path, tmp_path: Path, tool: str, family: str
 ) -> None:
     steps = {
@@ -694,7 +690,7 @@ def odd_dist(tmp_path: Path) -> Path:
     ],
     ids=["yank", "publish", "mirror"],
 )
-def test_words_that_are_not_in_utf8_are_named(
+def test_arguments_that_are_not_utf8_are_reported(
     odd_dist: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     places = {
@@ -715,7 +711,7 @@ def test_words_that_are_not_in_utf8_are_named(
 
 
 @pytest.mark.slow
-def test_a_family_whose_name_is_not_in_utf8_is_named(odd_dist: Path, tmp_path: Path) -> None:
+def test_a_family_folder_whose_name_is_not_utf8_is_reported(odd_dist: Path, tmp_path: Path) -> None:
     folder = os.fsdecode(os.fsencode(odd_dist) + b"/f\xff")
     Path(folder).mkdir()
     os.link(odd_dist / NAME, f"{folder}/{NAME}")

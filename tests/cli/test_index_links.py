@@ -70,7 +70,7 @@ streams = ["nightly"]
 RELEASE, NIGHTLY = "alpha-10.0+amd.1-py3-none-any.whl", "alpha-10.1a1-py3-none-any.whl"
 
 
-def test_it_says_what_each_index_lists_and_how_to_install(run: Run, front: Front, tmp_path: Path) -> None:
+def test_index_prints_projects_and_install_commands_of_each_index(run: Run, front: Front, tmp_path: Path) -> None:
     done = run("index", front.listing)
     simple = f"file://{tmp_path}/simple"
     assert (done.status, done.stderr) == (0, "")
@@ -82,14 +82,14 @@ def test_it_says_what_each_index_lists_and_how_to_install(run: Run, front: Front
     )
 
 
-def test_json_has_the_keys_of_every_index(run: Run, front: Front, tmp_path: Path) -> None:
+def test_json_has_the_fields_of_every_index(run: Run, front: Front, tmp_path: Path) -> None:
     found = json.loads(run("index", front.listing, "--output", tmp_path / "www", "--json").stdout)
     assert (found["schema"], found["output"]) == ("rocwheel.index/1", f"{tmp_path}/www")
     assert found["projects"]["alpha"] == [RELEASE, NIGHTLY]
     assert found["families"]["release"]["projects"]["alpha"] == [RELEASE]
 
 
-def test_publishing_says_what_is_listed_anew(run: Run, front: Front, tmp_path: Path) -> None:
+def test_publish_prints_the_newly_indexed_files(run: Run, front: Front, tmp_path: Path) -> None:
     words = ("publish", front.listing, tmp_path / "store")
     dry, first, second = run(*words, "--dry-run"), run(*words), run(*words)
     assert dry.stdout.startswith(f"would be indexed: {RELEASE}\nwould be indexed: {NIGHTLY}\n")
@@ -103,7 +103,7 @@ def test_publishing_says_what_is_listed_anew(run: Run, front: Front, tmp_path: P
     assert not list((tmp_path / "store").rglob("*.whl"))
 
 
-def test_files_that_are_no_longer_listed_are_named(run: Run, front: Front, tmp_path: Path) -> None:
+def test_files_that_are_no_longer_listed_are_reported(run: Run, front: Front, tmp_path: Path) -> None:
     run("index", front.listing, "-q")
     shutil.rmtree(tmp_path / "nightly/simple/extra")
     page = tmp_path / "nightly/simple/index.html"
@@ -114,19 +114,19 @@ def test_files_that_are_no_longer_listed_are_named(run: Run, front: Front, tmp_p
 
 
 @pytest.mark.parametrize("words", [("--files", "copy"), ("--upload-time", "2026-01-01"), ("--no-front-page",)])
-def test_options_for_folders_of_files_are_refused(run: Run, front: Front, words: tuple[str, ...]) -> None:
+def test_options_for_file_folders_are_refused(run: Run, front: Front, words: tuple[str, ...]) -> None:
     done = run("index", front.listing, *words)
     assert (done.status, done.stdout) == (2, "")
     assert f"is for folders of files, and {front.listing} lists other indexes\n" in done.stderr
 
 
-def test_folders_beside_the_listing_are_refused(run: Run, front: Front, tmp_path: Path) -> None:
+def test_folders_next_to_a_listing_are_refused(run: Run, front: Front, tmp_path: Path) -> None:
     done = run("index", front.listing, tmp_path / "release/dist", "-o", tmp_path / "www")
     assert done.status == 2
     assert f"{front.listing}: is a list of indexes; expected no other arguments" in done.stderr
 
 
-def test_files_elsewhere_are_verified_on_request(run: Run, front: Front, tmp_path: Path) -> None:
+def test_verify_links_checks_linked_files(run: Run, front: Front, tmp_path: Path) -> None:
     run("index", front.listing, "-q")
     pages = run("verify", tmp_path / "simple")
     assert pages.stdout.startswith(f"{tmp_path}/simple: index, 0 files (0 bytes), 4 not compared: good\n")
@@ -142,7 +142,7 @@ def test_files_elsewhere_are_verified_on_request(run: Run, front: Front, tmp_pat
     assert f"missing {front.nightly}/dist/{NIGHTLY}: is missing; expected a file\n" in done.stdout
 
 
-def test_files_elsewhere_are_verified_on_request_for_an_index_at_a_url(run: Run, front: Front, tmp_path: Path) -> None:
+def test_verify_links_checks_linked_files_of_an_index_at_a_url(run: Run, front: Front, tmp_path: Path) -> None:
     run("index", front.listing, "-o", tmp_path / "www/simple", "-q")
     with served(tmp_path / "www") as address:
         pages, files = (run("verify", f"{address}/simple/", *words) for words in ((), ("--links",)))
@@ -152,7 +152,7 @@ def test_files_elsewhere_are_verified_on_request_for_an_index_at_a_url(run: Run,
         assert run("verify", f"{address}/simple/", "--links").status == 1
 
 
-def test_pages_that_disagree_are_found_without_their_files(run: Run, front: Front, tmp_path: Path) -> None:
+def test_pages_that_disagree_are_reported_without_reading_the_files(run: Run, front: Front, tmp_path: Path) -> None:
     run("index", front.listing, "-q")
     page = tmp_path / "simple/alpha/index.html"
     page.write_text("".join(line for line in page.read_text().splitlines(keepends=True) if NIGHTLY not in line))
@@ -162,7 +162,7 @@ def test_pages_that_disagree_are_found_without_their_files(run: Run, front: Fron
 
 
 @pytest.mark.slow
-def test_a_mirror_of_the_index_has_the_files(run: Run, front: Front, tmp_path: Path) -> None:
+def test_a_mirror_of_the_index_contains_the_files(run: Run, front: Front, tmp_path: Path) -> None:
     run("index", front.listing, "-o", tmp_path / "www/simple", "-q")
     with served(tmp_path / "www") as address:
         done = run("index", "mirror", f"{address}/simple", "--project", "alpha", "-o", tmp_path / "here", "-q")
@@ -172,7 +172,7 @@ def test_a_mirror_of_the_index_has_the_files(run: Run, front: Front, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("s3")
-def test_pages_are_published_to_a_bucket_without_the_files(run: Run, front: Front, s3: S3Server) -> None:
+def test_pages_are_published_to_a_bucket_without_the_linked_files(run: Run, front: Front, s3: S3Server) -> None:
     del s3
     done = run("publish", front.listing, f"s3://{BUCKET}/rocm", "-q")
     assert (done.status, done.stderr) == (0, "")
@@ -207,7 +207,7 @@ def installed(site: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_installers_take_the_files_from_their_own_servers(run: Run, front: Front, tmp_path: Path, tool: str) -> None:
+def test_installers_download_files_from_their_own_servers(run: Run, front: Front, tmp_path: Path, tool: str) -> None:
     run("index", front.listing, "-o", tmp_path / "www/simple", "-q")
     asked: list[str] = []
     with served(tmp_path / "www", asked) as address:
@@ -236,7 +236,7 @@ def test_installers_refuse_a_file_that_changed_on_its_server(run: Run, front: Fr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_installers_pass_over_what_its_own_index_yanked(run: Run, front: Front, tmp_path: Path, tool: str) -> None:
+def test_installers_skip_a_file_that_its_own_index_yanked(run: Run, front: Front, tmp_path: Path, tool: str) -> None:
     make_wheel(tmp_path / "release/dist", "alpha", {}, version="11.0", tag="py3-none-any", is_purelib=True)
     yanking = Yanking({"alpha-11.0-py3-none-any.whl": "bad code"})
     write_index(tmp_path / "release/dist", tmp_path / "release/simple", options=IndexOptions(yanking=yanking))

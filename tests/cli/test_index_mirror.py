@@ -47,7 +47,7 @@ def address(there: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_it_says_what_was_fetched_and_how_to_install(run: Run, address: str, tmp_path: Path) -> None:
+def test_mirror_prints_the_fetched_files_and_the_install_command(run: Run, address: str, tmp_path: Path) -> None:
     words = ("index", "mirror", address, "--project", "rocm*", "--targets", "RX 7900 XTX", "-o", tmp_path / "here")
     installed = f"install with: pip install --index-url file://{tmp_path}/here/simple PROJECT\n"
     first, second = run(*words), run(*words)
@@ -62,7 +62,7 @@ def test_it_says_what_was_fetched_and_how_to_install(run: Run, address: str, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("project", ["rocm*", "rocm-sdk-core", "no-such", "there"])
 @pytest.mark.parametrize("place", ["web", "files", "S3"])
-def test_the_folder_above_an_index_leads_to_it(
+def test_the_folder_above_an_index_is_refused_with_the_url_of_the_index(
     run: Run, request: pytest.FixtureRequest, there: Path, tmp_path: Path, place: str, project: str
 ) -> None:
     if place == "web":
@@ -83,7 +83,7 @@ def test_the_folder_above_an_index_leads_to_it(
 
 
 @pytest.mark.slow
-def test_an_index_of_a_project_named_like_the_folder_of_indexes_is_one(run: Run, tmp_path: Path) -> None:
+def test_an_index_with_a_project_named_simple_is_recognized_as_an_index(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "simple", {}, tag="py3-none-any", is_purelib=True)
     write_index(tmp_path / "dist", tmp_path / "index")
     with served(tmp_path) as found:
@@ -92,7 +92,7 @@ def test_an_index_of_a_project_named_like_the_folder_of_indexes_is_one(run: Run,
 
 
 @pytest.mark.slow
-def test_a_dry_run_lists_and_writes_nothing(run: Run, address: str, tmp_path: Path) -> None:
+def test_a_dry_run_lists_the_files_and_writes_nothing(run: Run, address: str, tmp_path: Path) -> None:
     done = run("index", "mirror", address, "--project", "rocm*", "-o", tmp_path / "here", "--dry-run", "--json")
     assert [one["filename"].partition("-")[0] for one in json.loads(done.stdout)["files"]] == [
         "rocm_sdk_core",
@@ -103,7 +103,7 @@ def test_a_dry_run_lists_and_writes_nothing(run: Run, address: str, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_second_index_replaces_nothing_that_the_first_has(run: Run, there: Path, tmp_path: Path) -> None:
+def test_a_second_index_does_not_replace_projects_of_the_first(run: Run, there: Path, tmp_path: Path) -> None:
     make_wheel(there / "dist", "app", {}, requires=("rocm-sdk-core",), tag="py3-none-any", is_purelib=True)
     write_index(there / "dist", there / "simple")
     make_wheel(tmp_path / "public/dist", "rocm_sdk_core", {}, version="99.0", tag="py3-none-any", is_purelib=True)
@@ -128,7 +128,7 @@ def test_a_second_index_replaces_nothing_that_the_first_has(run: Run, there: Pat
 
 
 @pytest.mark.slow
-def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run, address: str, tmp_path: Path) -> None:
+def test_a_gpu_without_packages_is_an_error_before_any_download(run: Run, address: str, tmp_path: Path) -> None:
     words = ("--project", "rocm*", "--targets", "gfx1201;gfx942", "-o", tmp_path / "here")
     done = run("index", "mirror", address, *words)
     assert (done.status, done.stdout) == (2, "")
@@ -154,7 +154,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
     ],
     ids=["text", "server", "page of a pattern", "page of a project", "version", "target"],
 )  # fmt: skip
-def test_wrong_words_are_said_in_a_line(run: Run, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_bad_arguments_are_reported_on_one_line(run: Run, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     done = run("index", "mirror", *words, "-o", tmp_path / "here")
     assert done.status in {1, 2}
     assert done.stderr.startswith(message)
@@ -164,7 +164,7 @@ def test_wrong_words_are_said_in_a_line(run: Run, tmp_path: Path, words: tuple[s
 @pytest.mark.slow
 @pytest.mark.parametrize("project", ["rocm-sdk-core", "rocm*"])
 @pytest.mark.parametrize("place", ["dist", "missing"])
-def test_an_address_without_an_index_is_told_before_its_projects(
+def test_a_url_without_an_index_is_reported_before_its_projects(
     run: Run, there: Path, tmp_path: Path, place: str, project: str
 ) -> None:
     url = (there / place).as_uri()
@@ -173,9 +173,7 @@ def test_an_address_without_an_index_is_told_before_its_projects(
 
 
 @pytest.mark.slow
-def test_an_address_that_a_server_does_not_have_is_told_before_its_projects(
-    run: Run, there: Path, tmp_path: Path
-) -> None:
+def test_a_missing_url_is_reported_before_its_projects(run: Run, there: Path, tmp_path: Path) -> None:
     with served(there) as url:
         done = run("index", "mirror", f"{url}/missing", "--project", "rocm-sdk-core", "-o", tmp_path / "here")
     assert (done.status, done.stderr) == (1, f"error: {url}/missing/: does not exist. Correct the URL.\n")
@@ -183,7 +181,7 @@ def test_an_address_that_a_server_does_not_have_is_told_before_its_projects(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["here", "here/dist", "here/simple"])
-def test_a_file_in_the_place_of_a_folder_is_an_error_before_the_first_request(
+def test_a_file_instead_of_an_output_folder_is_an_error_before_the_first_request(
     run: Run, there: Path, tmp_path: Path, name: str
 ) -> None:
     place, asked = tmp_path / name, list[str]()
@@ -207,7 +205,7 @@ def test_an_index_in_a_bucket_is_mirrored(run: Run, there: Path, tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_a_killed_mirror_is_taken_up(tmp_path: Path) -> None:
+def test_a_killed_mirror_is_resumed(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     make_wheel(there / "dist", "big", {"big.bin": bytes(range(256)) * (1 << 18)}, tag="py3-none-any", is_purelib=True)
     make_wheel(there / "dist", "small", {}, tag="py3-none-any", is_purelib=True)
@@ -246,7 +244,7 @@ def listed(here: Path, project: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_variants_for_the_gpus_are_copied_and_listed_anew(run: Run, with_variants: Path, tmp_path: Path) -> None:
+def test_variants_for_the_given_gpus_are_copied_and_relisted(run: Run, with_variants: Path, tmp_path: Path) -> None:
     url, here = (with_variants / "simple").as_uri(), tmp_path / "here"
     words = ("--project", "rocm*", "--targets", "gfx1100", "--variants", "--variants-for", "gfx1100", "-o", here, "-q")
     assert run("index", "mirror", url, *words) == (0, "", "")
@@ -266,7 +264,7 @@ def test_variants_for_the_gpus_are_copied_and_listed_anew(run: Run, with_variant
 
 
 @pytest.mark.slow
-def test_variants_are_passed_over_unless_they_are_asked_for(run: Run, with_variants: Path, tmp_path: Path) -> None:
+def test_variants_are_skipped_unless_requested(run: Run, with_variants: Path, tmp_path: Path) -> None:
     words = ("--project", "rocm*", "--targets", "gfx1100", "-o", tmp_path / "here", "--json", "-q")
     report = json.loads(run("index", "mirror", (with_variants / "simple").as_uri(), *words).stdout)
     assert listed(tmp_path / "here", "rocm-sdk-device") == ["rocm_sdk_device-7.0.0-py3-none-any.whl"]
@@ -276,7 +274,7 @@ def test_variants_are_passed_over_unless_they_are_asked_for(run: Run, with_varia
 
 
 @pytest.mark.slow
-def test_what_requires_packages_for_other_gpus_is_said(run: Run, with_variants: Path, tmp_path: Path) -> None:
+def test_a_plain_wheel_that_requires_other_gpus_is_reported(run: Run, with_variants: Path, tmp_path: Path) -> None:
     words = (
         "--project",
         "rocm-sdk-device",
@@ -296,7 +294,7 @@ def test_what_requires_packages_for_other_gpus_is_said(run: Run, with_variants: 
 
 
 @pytest.mark.slow
-def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_variants: Path, tmp_path: Path) -> None:
+def test_variants_without_a_listed_variants_file_are_refused(run: Run, with_variants: Path, tmp_path: Path) -> None:
     page = with_variants / "simple/rocm-sdk-device/index.json"
     document = json.loads(page.read_text())
     document["files"] = [file for file in document["files"] if not file["filename"].endswith(".json")]
@@ -313,7 +311,7 @@ def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_varian
 
 
 @pytest.mark.slow
-def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path) -> None:
+def test_a_second_run_requests_only_the_pages(run: Run, there: Path, tmp_path: Path) -> None:
     asked: list[str] = []
     with served(there, asked) as address:
         words = (
@@ -340,7 +338,7 @@ def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> None:
+def test_extras_without_with_requirements_are_refused(run: Run, tmp_path: Path) -> None:
     done = run("index", "mirror", "http://h/", "--project", "rocm[libraries,device]", "-o", tmp_path / "here")
     assert done.status == 2
     message = "error: --project: rocm[libraries,device] contains extras."
@@ -348,7 +346,7 @@ def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_dry_run_lists_what_would_be_removed(run: Run, address: str, tmp_path: Path) -> None:
+def test_a_dry_run_lists_files_that_would_be_removed(run: Run, address: str, tmp_path: Path) -> None:
     make_wheel(tmp_path / "here/dist", "other", {}, tag="py3-none-any", is_purelib=True)
     words = ("index", "mirror", address, "--project", "rocm*", "-o", tmp_path / "here", "--exact", "--dry-run")
     assert json.loads(run(*words, "--json").stdout)["removed"] == ["other-1.0-py3-none-any.whl"]
@@ -357,7 +355,7 @@ def test_a_dry_run_lists_what_would_be_removed(run: Run, address: str, tmp_path:
 
 
 @pytest.mark.slow
-def test_a_dry_run_with_requirements_leaves_nothing(run: Run, sample_dist: Path, tmp_path: Path) -> None:
+def test_a_dry_run_with_requirements_writes_nothing(run: Run, sample_dist: Path, tmp_path: Path) -> None:
     shutil.copytree(sample_dist, tmp_path / "dist")
     write_index(tmp_path / "dist", tmp_path / "simple")
     words = ("--project", "rocm[libraries]", "--with-requirements", "-o", tmp_path / "here", "--dry-run", "--json")
@@ -372,7 +370,7 @@ def test_a_dry_run_with_requirements_leaves_nothing(run: Run, sample_dist: Path,
 
 
 @pytest.mark.slow
-def test_a_platform_and_a_python_are_told_apart(run: Run, tmp_path: Path) -> None:
+def test_files_are_selected_by_platform_and_python_version(run: Run, tmp_path: Path) -> None:
     there = tmp_path / "there"
     for tag in ("cp311-cp311-manylinux_2_28_x86_64", "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-win_amd64"):
         make_wheel(there / "dist", "rocm-torch", {}, tag=tag)
@@ -387,7 +385,7 @@ def test_a_platform_and_a_python_are_told_apart(run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_killed_exact_mirror_of_requirements_is_whole_at_every_moment(tmp_path: Path) -> None:
+def test_a_killed_exact_mirror_is_complete_at_every_moment(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     for number in range(30):
         requires = (f"part-{number + 1}==1.0",) if number < 29 else ()
@@ -449,7 +447,7 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_no_file_leads_out_of_the_mirror(run: Run, server: Server, tmp_path: Path, kind: str) -> None:
+def test_no_file_can_escape_the_mirror_folder(run: Run, server: Server, tmp_path: Path, kind: str) -> None:
     change, message = FILES[kind]
     file = {"filename": NAME, "url": NAME, "hashes": {"sha256": SHA256}, "size": 4, **change}
     server.add("/x/", Reply(json.dumps({"meta": {}, "files": [file]}).encode(), JSON))
@@ -462,7 +460,7 @@ def test_no_file_leads_out_of_the_mirror(run: Run, server: Server, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "<script>", "é", "a\nb", "", "..", "x" * 10_000 + "/"])
-def test_projects_with_hostile_names_are_passed_over(run: Run, server: Server, tmp_path: Path, name: str) -> None:
+def test_projects_with_hostile_names_are_skipped(run: Run, server: Server, tmp_path: Path, name: str) -> None:
     page = {"meta": {}, "projects": [{"name": name}]}
     server.add("/", Reply(json.dumps(page).encode(), JSON))
     done = run("index", "mirror", server.address, "--project", "*", "-o", tmp_path / "here")
@@ -471,7 +469,7 @@ def test_projects_with_hostile_names_are_passed_over(run: Run, server: Server, t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_that_is_too_long_is_an_error(run: Run, server: Server, tmp_path: Path) -> None:
+def test_a_file_name_that_is_too_long_is_an_error(run: Run, server: Server, tmp_path: Path) -> None:
     file = {"filename": LONG, "url": LONG, "hashes": {"sha256": SHA256}, "size": 4}
     server.add("/x/", Reply(json.dumps({"meta": {}, "files": [file]}).encode(), JSON))
     server.add(f"/x/{LONG}", Reply(DATA))
@@ -482,7 +480,7 @@ def test_a_name_that_is_too_long_is_an_error(run: Run, server: Server, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_with_other_bytes_than_promised_does_not_appear(run: Run, server: Server, tmp_path: Path) -> None:
+def test_a_file_with_a_wrong_hash_is_not_written(run: Run, server: Server, tmp_path: Path) -> None:
     file = {"filename": NAME, "url": NAME, "hashes": {"sha256": "0" * 64}, "size": 4}
     server.add("/x/", Reply(json.dumps({"meta": {}, "files": [file]}).encode(), JSON))
     server.add(f"/x/{NAME}", Reply(DATA))

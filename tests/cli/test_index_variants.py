@@ -80,14 +80,14 @@ def installed(site: Path) -> list[str]:
     return sorted(re.sub(r"-7\.0\.0.*", "", path.name) for path in site.glob("*.dist-info"))
 
 
-def test_variants_are_made_listed_and_said_to_be_a_draft(run: Run, dist: Path) -> None:
+def test_variants_are_created_listed_and_described_as_a_draft(run: Run, dist: Path) -> None:
     status, out, err = run("index", dist, "--variants")
     assert status == 0
     assert f"wrote 5 wheels that select packages for a GPU in {dist} (a draft: PEP 825, PEP 850)" in err
     assert f"{STEM}-variants.json: 4 variants (a draft: PEP 825, PEP 850): gfx1100, gfx1201, gfx942, null" in out
 
 
-def test_a_family_whose_plain_wheel_would_differ_is_refused_before_anything_is_written(run: Run, dist: Path) -> None:
+def test_a_family_whose_plain_wheel_differs_is_refused_before_any_write(run: Run, dist: Path) -> None:
     family = dist / "gfx94X-dcgpu"
     family.mkdir()
     add_gpu_package(family, "rocm-sdk-device-gfx90a", targets=["gfx90a"])
@@ -103,7 +103,7 @@ def test_a_family_whose_plain_wheel_would_differ_is_refused_before_anything_is_w
     assert sorted(dist.parent.rglob("*")) == before
 
 
-def test_a_family_whose_wheels_are_the_same_is_indexed(run: Run, dist: Path) -> None:
+def test_a_family_with_the_same_wheels_is_indexed(run: Run, dist: Path) -> None:
     family = dist / "gfx94X-dcgpu"
     family.mkdir()
     for wheel in dist.glob("rocm_sdk_device_*.whl"):
@@ -111,7 +111,7 @@ def test_a_family_whose_wheels_are_the_same_is_indexed(run: Run, dist: Path) -> 
     assert run("index", dist, "--variants", "--quiet")[0] == 0
 
 
-def test_both_pages_link_to_the_list_of_variants(run: Run, dist: Path) -> None:
+def test_both_pages_link_to_the_variants_file(run: Run, dist: Path) -> None:
     assert run("index", dist, "--variants", "--quiet")[0] == 0
     folder = dist.parent / "simple" / "rocm-sdk-device"
     anchor = rf'<a href="{STEM}-variants.json" data-upload-time="[-0-9T:.]+Z">{STEM}-variants.json</a>'
@@ -125,7 +125,7 @@ def test_both_pages_link_to_the_list_of_variants(run: Run, dist: Path) -> None:
     assert listed["size"] == (folder / f"{STEM}-variants.json").stat().st_size
 
 
-def test_an_index_for_any_machine_names_the_plugin_that_asks_it(run: Run, dist: Path) -> None:
+def test_an_index_for_any_machine_names_the_provider_plugin(run: Run, dist: Path) -> None:
     assert run("index", dist, "--variants", "--quiet")[0] == 0
     document = json.loads((dist.parent / "simple" / "rocm-sdk-device" / f"{STEM}-variants.json").read_text())
     assert document["providers"] == {
@@ -139,7 +139,7 @@ def test_an_index_for_any_machine_names_the_plugin_that_asks_it(run: Run, dist: 
     }
 
 
-def test_an_index_for_given_gpus_lists_these_and_the_next_run_forgets_them(run: Run, dist: Path) -> None:
+def test_an_index_for_given_gpus_lists_them_and_the_next_run_drops_them(run: Run, dist: Path) -> None:
     path = dist.parent / "simple" / "rocm-sdk-device" / f"{STEM}-variants.json"
     assert run("index", dist, "--variants", "--variants-for", "RX 7900 XTX, gfx942", "--quiet")[0] == 0
     provider = {"static-properties": {"gfx_arch": ["gfx1100", "gfx942"]}, "feature-order": ["gfx_arch"]}
@@ -148,7 +148,7 @@ def test_an_index_for_given_gpus_lists_these_and_the_next_run_forgets_them(run: 
     assert "requires" in json.loads(path.read_text())["providers"]["amd"]
 
 
-def test_the_list_goes_with_the_last_variant(run: Run, dist: Path) -> None:
+def test_the_variants_file_is_removed_with_the_last_variant(run: Run, dist: Path) -> None:
     assert run("index", dist, "--variants", "--quiet")[0] == 0
     for path in dist.glob(f"{STEM}-*-*-*-*.whl"):
         path.unlink()
@@ -186,18 +186,18 @@ def test_the_list_goes_with_the_last_variant(run: Run, dist: Path) -> None:
     ],
     ids=["feature", "generic", "no variants"],
 )
-def test_an_index_for_what_no_variant_is_for_is_refused(run: Run, dist: Path, words: str, message: str) -> None:
+def test_variants_for_an_invalid_gpu_are_refused(run: Run, dist: Path, words: str, message: str) -> None:
     status, _, err = run("index", dist, "--variants-for", words, "--quiet")
     assert (status, err) == (2, message)
     assert not (dist.parent / "simple").exists()
 
 
-def test_a_gpu_without_a_variant_is_named(run: Run, dist: Path) -> None:
+def test_a_gpu_without_a_variant_is_reported(run: Run, dist: Path) -> None:
     _, _, err = run("index", dist, "--variants", "--variants-for", "gfx906")
     assert "--variants-for: there is no variant for gfx906; installers choose the variant without a GPU." in err
 
 
-def test_a_build_makes_the_wheels_that_an_index_would_make(run: Run, tmp_path: Path) -> None:
+def test_a_build_creates_the_same_variant_wheels_as_an_index(run: Run, tmp_path: Path) -> None:
     status, _, _ = run("build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", tmp_path, "--variants", "--quiet")
     assert status == 0
     added = add_variants(tmp_path / "dist")
@@ -205,7 +205,7 @@ def test_a_build_makes_the_wheels_that_an_index_would_make(run: Run, tmp_path: P
     assert (added.written, added.stale) == ((), ())
 
 
-def test_a_list_of_variants_is_made_anew_where_the_notes_of_the_last_run_are_gone(run: Run, dist: Path) -> None:
+def test_the_variants_file_is_rebuilt_if_the_index_state_is_missing(run: Run, dist: Path) -> None:
     assert run("index", dist, "--variants", "--quiet")[0] == 0
     output = dist.parent / "simple"
     (output / ".rocwheel-index.json").unlink()
@@ -216,7 +216,7 @@ def test_a_list_of_variants_is_made_anew_where_the_notes_of_the_last_run_are_gon
     assert path.read_bytes() == before
 
 
-def test_variant_wheels_that_contradict_one_another_are_in_no_index(run: Run, dist: Path) -> None:
+def test_contradictory_variant_wheels_are_not_indexed(run: Run, dist: Path) -> None:
     add_variant_wheel(dist, "demo", "gfx942", variant_document("gfx942", ["gfx942"]))
     add_variant_wheel(dist, "demo", "gfx1100", variant_document("gfx1100", ["gfx1100"], providers={}))
     status, _, err = run("index", dist, "--quiet")
@@ -230,7 +230,7 @@ def test_variant_wheels_that_contradict_one_another_are_in_no_index(run: Run, di
     assert not (dist.parent / "simple").exists()
 
 
-def test_variant_wheels_are_inspected_and_audited_without_an_error(run: Run, dist: Path) -> None:
+def test_variant_wheels_are_inspected_and_audited_without_errors(run: Run, dist: Path) -> None:
     wheels = [dist / name for name in add_variants(dist).wheels]
     status, _, err = run("inspect", *wheels)
     assert (status, "Traceback" in err) == (0, False)
@@ -250,7 +250,7 @@ def test_variant_wheels_are_inspected_and_audited_without_an_error(run: Run, dis
     ],
     ids=["gfx942", "gfx1100", "gfx1201", "none"],
 )
-def test_uv_takes_the_variant_for_the_gpu_of_the_index(
+def test_uv_installs_the_variant_for_the_gpu_of_the_index(
     run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, machine: str, chosen: list[str]
 ) -> None:
     options = ("--variants-for", machine) if machine else ()
@@ -263,7 +263,7 @@ def test_uv_takes_the_variant_for_the_gpu_of_the_index(
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
-def test_who_does_not_know_variants_takes_the_plain_wheel_and_so_all_gpus(
+def test_installers_without_variant_support_install_the_plain_wheel_for_all_gpus(
     run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, installer: str
 ) -> None:
     assert run("index", dist, "--variants", "--variants-for", "gfx942", "--quiet")[0] == 0
@@ -301,7 +301,7 @@ def index_for(run: Run, dist: Path, machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine or "none")
-def test_uv_lock_sync_and_export_are_blind_to_variants(
+def test_uv_lock_sync_and_export_ignore_variants(
     run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, project: Path, machine: str
 ) -> None:
     index_for(run, dist, machine)
@@ -321,7 +321,7 @@ def test_uv_lock_sync_and_export_are_blind_to_variants(
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine or "none")
-def test_uv_pip_compile_selects_and_its_hashes_hold(
+def test_uv_pip_compile_selects_a_variant_and_its_hashes_are_valid(
     run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, tmp_path: Path, machine: str
 ) -> None:
     index_for(run, dist, machine)
@@ -339,7 +339,7 @@ def test_uv_pip_compile_selects_and_its_hashes_hold(
     assert installed(site) == [name.replace("-", "_") for name in names]
 
 
-def test_uv_writes_no_lock_file_of_other_installers_with_a_variant(
+def test_uv_refuses_to_export_a_variant_to_pylock_toml(
     run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, tmp_path: Path
 ) -> None:
     index_for(run, dist, "gfx942")
@@ -350,7 +350,7 @@ def test_uv_writes_no_lock_file_of_other_installers_with_a_variant(
     assert "resolved to a wheel variant, which pylock.toml export does not support" in " ".join(finished.stderr.split())
 
 
-def test_rocwheel_lock_takes_plain_wheels_whatever_previews_are_set(
+def test_rocwheel_lock_uses_plain_wheels_regardless_of_uv_preview_features(
     run: Run, dist: Path, address: str, uv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert uv
@@ -365,7 +365,7 @@ def test_rocwheel_lock_takes_plain_wheels_whatever_previews_are_set(
     assert "rocm-sdk-device-gfx1100: is required by rocm-sdk-device's plain wheel, because lock files" in err
 
 
-def test_yanking_keeps_machines_times_and_what_stands(run: Run, dist: Path) -> None:
+def test_yanking_keeps_gpus_upload_times_and_other_files(run: Run, dist: Path) -> None:
     assert run("index", dist, "--variants", "--variants-for", "gfx942", "--upload-time", "2026-01-02", "-q")[0] == 0
     folder = dist.parent / "simple/rocm-sdk-device"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -380,7 +380,7 @@ def test_yanking_keeps_machines_times_and_what_stands(run: Run, dist: Path) -> N
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_yanking_keeps_the_machines_of_families(run: Run, dist: Path) -> None:
+def test_yanking_keeps_the_gpus_of_families(run: Run, dist: Path) -> None:
     for target in TARGETS:
         folder = dist / target
         folder.mkdir()
@@ -402,7 +402,7 @@ def test_yanking_keeps_the_machines_of_families(run: Run, dist: Path) -> None:
     assert {path: path.read_bytes() for path in output.rglob("*-variants.json")} == lists
 
 
-def test_variants_are_made_where_the_packages_of_families_lie(run: Run, dist: Path) -> None:
+def test_variants_are_created_next_to_the_packages_of_each_family(run: Run, dist: Path) -> None:
     for target in ("gfx942", "gfx1100"):
         (dist / target).mkdir()
         (package,) = dist.glob(f"rocm_sdk_device_{target}-*.whl")
@@ -423,7 +423,7 @@ def test_variants_are_made_where_the_packages_of_families_lie(run: Run, dist: Pa
     ]
 
 
-def test_folders_none_of_which_holds_packages_for_a_gpu_are_named(run: Run, dist: Path) -> None:
+def test_all_folders_without_gpu_packages_are_reported(run: Run, dist: Path) -> None:
     for target in TARGETS:
         next(dist.glob(f"rocm_sdk_device_{target}-*.whl")).unlink()
     make_wheel(dist / "more", "rocm", {"rocm.py": b""}, version="7.0.0", tag="py3-none-any")
@@ -433,7 +433,7 @@ def test_folders_none_of_which_holds_packages_for_a_gpu_are_named(run: Run, dist
     assert [f"{folder}: {found}" in err for folder in (dist, dist / "more")] == [True, True]
 
 
-def test_a_further_gpu_changes_the_plain_wheel_alone_which_publish_refuses(run: Run, dist: Path) -> None:
+def test_an_additional_gpu_changes_only_the_plain_wheel_and_publish_refuses_it(run: Run, dist: Path) -> None:
     store = (dist.parent / "store").as_uri()
     index_for(run, dist, "")
     assert run("publish", dist, store, "--quiet")[0] == 0
@@ -466,7 +466,7 @@ print(json.dumps({"api": point.value, "namespace": plugin.namespace, "found": fo
 """
 
 
-def test_the_published_plugin_says_of_each_of_its_gpus_what_the_wheels_for_it_want(dist: Path, tmp_path: Path) -> None:
+def test_the_published_plugin_reports_the_properties_that_the_variants_require(dist: Path, tmp_path: Path) -> None:
     """``rocm-bootstrap`` comes from the configured registry: the one call here that keeps the machine's settings."""
     site = tmp_path / "bootstrap"
     fetched = subprocess.run(

@@ -48,14 +48,14 @@ def test_a_file_is_yanked_with_a_reason_and_unyanked_in_all_indexes(dist_dir: Pa
 
 
 @pytest.mark.slow
-def test_a_file_of_a_family_is_yanked_in_the_index_that_lists_it(dist_dir: Path, tmp_path: Path) -> None:
+def test_a_file_of_a_family_is_yanked_in_its_own_index(dist_dir: Path, tmp_path: Path) -> None:
     name = "b-1.0-py3-none-any.whl"
     yanked = run("yank", dist_dir / "gfx94X-dcgpu" / name)
     assert yanked.stdout == f"{tmp_path}/simple/gfx94X-dcgpu: {name}: yanked\n"
 
 
 @pytest.mark.slow
-def test_a_folder_without_an_index_is_reported_with_status_2(tmp_path: Path) -> None:
+def test_a_folder_without_an_index_is_reported_with_exit_status_2(tmp_path: Path) -> None:
     finished = run("yank", tmp_path / "other" / NAME)
     assert finished.returncode == 2
     assert finished.stderr == (
@@ -74,7 +74,7 @@ def test_a_folder_without_an_index_is_reported_with_status_2(tmp_path: Path) -> 
     ids=["file", "output"],
 )
 @pytest.mark.parametrize("command", [("yank",), ("yank", "--undo")], ids=" ".join)
-def test_an_index_on_a_web_server_is_said_to_be_only_read(
+def test_an_index_on_a_web_server_is_reported_as_read_only(
     command: tuple[str, ...], words: tuple[str, ...], place: str
 ) -> None:
     done = run(*command, *words)
@@ -101,7 +101,7 @@ def marks(index: Path) -> list[object]:
 
 
 @pytest.mark.parametrize("how", ["folder", "published", "url"])
-def test_a_mark_is_of_the_family_whose_file_was_given(run: Run, dist: Path, tmp_path: Path, how: str) -> None:
+def test_a_yank_applies_to_the_family_of_the_given_file(run: Run, dist: Path, tmp_path: Path, how: str) -> None:
     words = ("index", dist) if how == "folder" else ("publish", dist, tmp_path / "store")
     assert run(*words).status == 0
     top = tmp_path if how == "folder" else tmp_path / "store"
@@ -115,13 +115,13 @@ def test_a_mark_is_of_the_family_whose_file_was_given(run: Run, dist: Path, tmp_
     assert marks(top / "simple") == [True, True]
 
 
-def test_a_name_alone_is_of_all_families(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_a_bare_file_name_applies_to_all_families(run: Run, dist: Path, tmp_path: Path) -> None:
     run("index", dist)
     assert run("index", "yank", FAMILY_NAME, "--output", tmp_path / "simple", "--reason", "bad").status == 0
     assert marks(tmp_path / "simple") == ["bad", "bad"]
 
 
-def test_a_file_that_none_lists_is_not_taken_for_one_of_its_name(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_an_unlisted_file_is_not_confused_with_files_of_the_same_name(run: Run, dist: Path, tmp_path: Path) -> None:
     run("index", dist)
     refused = run("index", "yank", tmp_path / "elsewhere" / FAMILY_NAME, "--output", tmp_path / "simple")
     first, second = (dist / family / FAMILY_NAME for family in FAMILIES)
@@ -130,7 +130,7 @@ def test_a_file_that_none_lists_is_not_taken_for_one_of_its_name(run: Run, dist:
     assert marks(tmp_path / "simple") == [None, None]
 
 
-def test_the_page_above_an_index_of_a_family_tells_of_its_marks_at_once(run: Run, tmp_path: Path) -> None:
+def test_the_parent_front_page_shows_a_yank_in_a_family_at_once(run: Run, tmp_path: Path) -> None:
     for family, target in zip(FAMILIES, ("gfx1030", "gfx942"), strict=True):
         add_gpu_package(tmp_path / "dist" / family, f"rocm-sdk-device-{target}", targets=[target])
     run("index", tmp_path / "dist", "--url", "https://example.org/rocm/simple")
@@ -143,7 +143,7 @@ def test_the_page_above_an_index_of_a_family_tells_of_its_marks_at_once(run: Run
     assert [(simple / place).read_text() for place in ("packages.html", f"{FAMILIES[1]}/packages.html")] == shown
 
 
-def test_the_page_above_a_published_index_of_a_family_tells_of_its_marks_at_once(run: Run, tmp_path: Path) -> None:
+def test_the_published_parent_front_page_shows_a_yank_in_a_family_at_once(run: Run, tmp_path: Path) -> None:
     for family, target in zip(FAMILIES, ("gfx1030", "gfx942"), strict=True):
         add_gpu_package(tmp_path / "dist" / family, f"rocm-sdk-device-{target}", targets=[target])
     words = ("publish", tmp_path / "dist", tmp_path / "store", "--url", "https://example.org/rocm/simple")

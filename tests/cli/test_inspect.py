@@ -49,12 +49,12 @@ def run(run: Run) -> Run:
         ("v22/saxpy.hipfb", " kB"),
     ],
 )
-def test_the_releases_that_read_compressed_bundles_are_named(run: Run, name: str, readers: str) -> None:
+def test_the_rocm_releases_that_can_read_a_compressed_bundle_are_listed(run: Run, name: str, readers: str) -> None:
     (line,) = (line for line in run(FIXTURES / name)[1].splitlines() if "bundle" in line and line.startswith("  "))
     assert line.endswith(readers)
 
 
-def test_fat_binary_is_described(run: Run) -> None:
+def test_a_fat_binary_is_described(run: Run) -> None:
     status, out, err = run(LIBRARY)
     assert (status, err) == (0, "")
     assert [line.rstrip() for line in out.splitlines()] == [
@@ -80,7 +80,7 @@ def test_a_dll_is_described(run: Run) -> None:
     ]
 
 
-def test_a_dll_is_described_for_programs(run: Run) -> None:
+def test_a_dll_is_described_in_json(run: Run) -> None:
     _, out, _ = run(FIXTURES / "pe/api7.dll", FIXTURES / "pe/two.dll", "--json")
     api, two = json.loads(out)["files"]
     assert api["pe"] == {
@@ -97,7 +97,7 @@ def test_a_dll_is_described_for_programs(run: Run) -> None:
     assert two["device"]["targets_in_all_bundles"] == ["gfx906", "gfx90a:xnack+", "gfx1030"]
 
 
-def test_a_truncated_dll_is_named(run: Run, tmp_path: Path) -> None:
+def test_a_truncated_dll_is_reported(run: Run, tmp_path: Path) -> None:
     library = tmp_path / "a.dll"
     library.write_bytes((FIXTURES / "pe/two.dll").read_bytes()[:0x900])
     status, _, err = run(library)
@@ -105,21 +105,21 @@ def test_a_truncated_dll_is_named(run: Run, tmp_path: Path) -> None:
     assert err.startswith(f"error: {library}: the section .hipFatB would span 0x800 to 0xa00, but the file ends at")
 
 
-def test_a_program_of_32_bits_is_told_and_not_read(run: Run) -> None:
+def test_a_32_bit_program_is_reported_but_not_parsed(run: Run) -> None:
     launcher = Path(installer._scripts.__path__[0], "t32.exe")
     status, out, err = run(launcher)
     assert (status, err) == (0, "")
     assert out.splitlines()[1:] == ["  32-bit DLL or program"]
 
 
-def test_kernels_of_compressed_bundles_are_counted_on_request(run: Run) -> None:
+def test_kernels_of_compressed_bundles_are_counted_with_deep(run: Run) -> None:
     _, out, _ = run(FIXTURES / "v22/libtwo.ccob.so", "--json")
     _, deep, _ = run(FIXTURES / "v22/libtwo.ccob.so", "--json", "--deep")
     kernels = [[target["kernels"] for target in json.loads(t)["files"][0]["device"]["targets"]] for t in (out, deep)]
     assert kernels == [[None] * 3, [2, 2, 2]]
 
 
-def test_targets_in_all_bundles_and_those_missing_from_some_are_reported(run: Run, tmp_path: Path) -> None:
+def test_common_and_missing_targets_of_the_bundles_are_reported(run: Run, tmp_path: Path) -> None:
     both = tmp_path / "both.fatbin"
     both.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes() + (FIXTURES / "v22/saxpy.hipfb").read_bytes())
     _, out, _ = run(both, "--json")
@@ -140,7 +140,7 @@ def test_binaries_in_a_wheel_are_found(run: Run, tmp_path: Path, method: int) ->
     assert [bundle["offset"] for bundle in file["device"]["bundles"]] == [0x1000, 0x6000]
 
 
-def test_binaries_in_a_folder_are_found_and_other_files_passed_over(run: Run, tmp_path: Path) -> None:
+def test_binaries_in_a_folder_are_found_and_other_files_are_skipped(run: Run, tmp_path: Path) -> None:
     (tmp_path / "readme").write_text("no binary")
     shutil.copy(LIBRARY, tmp_path / "b.so")
     shutil.copy(FIXTURES / "v22/saxpy.hipfb", tmp_path / "a.co")
@@ -148,7 +148,7 @@ def test_binaries_in_a_folder_are_found_and_other_files_passed_over(run: Run, tm
     assert [Path(file["path"]).name for file in json.loads(out)["files"]] == ["a.co", "b.so"]
 
 
-def test_files_that_cannot_be_read_do_not_keep_others_from_being_reported(
+def test_unreadable_files_do_not_stop_the_report_on_others(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a.so", "b.so", "locked/c.so"):
@@ -186,7 +186,7 @@ def refuse_to_open(monkeypatch: pytest.MonkeyPatch, file: Path, folder: Path) ->
 
 
 @needs_setpriv
-def test_files_of_a_folder_that_may_be_listed_but_not_entered_are_named(tmp_path: Path) -> None:
+def test_files_of_a_listable_but_inaccessible_folder_are_reported(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir()
     shutil.copy(LIBRARY, tmp_path / "closed/a.so")
     shutil.copy(LIBRARY, tmp_path / "b.so")
@@ -198,13 +198,13 @@ def test_files_of_a_folder_that_may_be_listed_but_not_entered_are_named(tmp_path
     assert done.stderr.splitlines() == ["error: Files that can't be read: 2 problems", problem, problem]
 
 
-def test_name_that_is_too_long_is_an_error(run: Run) -> None:
+def test_a_path_that_is_too_long_is_an_error(run: Run) -> None:
     name = "x" * 300
     message = f"error: {name}: can't be read (File name too long). Check whether it exists and is readable.\n"
     assert run(name) == (2, "", message)
 
 
-def test_library_with_a_zip_archive_behind_it_is_a_library(run: Run, tmp_path: Path) -> None:
+def test_a_library_with_an_appended_zip_archive_is_a_library(run: Run, tmp_path: Path) -> None:
     wheel, library = tmp_path / "x.zip", tmp_path / "libx.so"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("readme", "text")
@@ -215,20 +215,20 @@ def test_library_with_a_zip_archive_behind_it_is_a_library(run: Run, tmp_path: P
     assert "  fat binary, 2 bundles, 33.8 kB" in out.splitlines()
 
 
-def test_path_without_binaries_does_not_keep_others_from_being_reported(run: Run, tmp_path: Path) -> None:
+def test_a_path_without_binaries_does_not_stop_the_report_on_others(run: Run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     status, out, err = run(tmp_path / "text", LIBRARY)
     assert (status, f"{LIBRARY}: 46.6 kB" in out) == (2, True)
     assert err.startswith(f"error: {tmp_path}/text: not a binary; expected ")
 
 
-def test_what_is_no_binary_has_its_size_in_json(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_binary_has_its_size_in_json(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     (facts,) = inspect_paths([tmp_path / "text"])
     assert (facts.size, str(facts.error)) == (4, f"{tmp_path}/text: {NOT_A_BINARY}")
 
 
-def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_blocking(run: Run, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     status, _, errors = run(pipe)
@@ -236,7 +236,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> No
     assert f"{pipe}: isn't a regular file; expected a binary, a folder, or a wheel" in errors
 
 
-def test_wheels_of_a_folder_are_looked_into(run: Run, tmp_path: Path) -> None:
+def test_wheels_in_a_folder_are_opened(run: Run, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x-1.0-py3-none-any.whl", "w") as wheel:
         wheel.write(LIBRARY, "x/libtwo.so")
     status, output, _ = run(tmp_path)
@@ -244,7 +244,7 @@ def test_wheels_of_a_folder_are_looked_into(run: Run, tmp_path: Path) -> None:
     assert "x-1.0-py3-none-any.whl!x/libtwo.so: " in output
 
 
-def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
+def test_inconsistent_device_code_produces_a_warning_and_exit_status_1(run: Run) -> None:
     path = FIXTURES / "edge/zlib.v3.badhash.ccob"
     assert run(path)[0] == 0
     status, _, err = run(path, "--deep")
@@ -270,14 +270,14 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
     ],
     ids=["trailing byte", "trailing bytes, zlib", "other processor"],
 )
-def test_what_readers_refuse_or_mistake_is_reported(run: Run, tmp_path: Path, content: bytes, problem: str) -> None:
+def test_bundles_that_other_tools_misread_are_reported(run: Run, tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "x.hipfb"
     path.write_bytes(content)
     status, _, err = run(path)
     assert (status, err.splitlines()[0]) == (1, f"warning: {path}: {problem}")
 
 
-def test_code_object_for_no_processor_is_reported(run: Run, tmp_path: Path) -> None:
+def test_a_code_object_with_an_invalid_processor_is_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.co"
     data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
@@ -287,11 +287,11 @@ def test_code_object_for_no_processor_is_reported(run: Run, tmp_path: Path) -> N
     assert (status, err) == (1, f"warning: {path}: offset 0x0: {found}\n")
 
 
-def test_line_of_what_is_needed_is_left_out_where_nothing_is(run: Run) -> None:
+def test_the_needed_line_is_omitted_for_a_library_without_dependencies(run: Run) -> None:
     assert "NEEDED" not in run(LIBRARY, "-v")[1]
 
 
-def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+def test_control_characters_in_names_are_not_printed_to_the_terminal(run: Run, tmp_path: Path) -> None:
     shutil.copy(LIBRARY, tmp_path / "\x1b]0;sound\x07.so")
     (tmp_path / "\x1b[31mdamaged.so").write_bytes(LIBRARY.read_bytes()[:9000])
     _, out, err = run(tmp_path)
@@ -300,7 +300,7 @@ def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, tmp_pat
     assert "\x1b" not in out + err
 
 
-def test_debian_packages_are_refused_one_by_one_also_in_a_folder(run: Run, tmp_path: Path) -> None:
+def test_debian_packages_are_refused_even_in_a_folder(run: Run, tmp_path: Path) -> None:
     path = write_deb(tmp_path, "librocsparse0", {})
     error = f"{path}: a Debian package, which 'dpkg-deb --extract' unpacks; expected an ELF or PE file, "
     for given in (path, tmp_path):
@@ -308,14 +308,14 @@ def test_debian_packages_are_refused_one_by_one_also_in_a_folder(run: Run, tmp_p
         assert (status, out, err.startswith(f"error: {error}")) == (2, "", True)
 
 
-def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
+def test_a_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "libx.a"
     path.write_bytes(b"!<thin>\n")
     status, _, err = run(path)
     assert (status, err.startswith(f"error: {path}: a thin archive; expected an ELF or PE file, ")) == (2, True)
 
 
-def test_bundle_too_large_to_check_is_reported() -> None:
+def test_a_bundle_too_large_to_check_is_reported() -> None:
     path = FIXTURES / "v22/saxpy.ccob.hipfb"
     [facts] = inspect_paths([path], deep=True, limit=37431)
     found = "the bundle wasn't read, because it contains 37432 bytes, more than the limit of 37431"
@@ -323,7 +323,7 @@ def test_bundle_too_large_to_check_is_reported() -> None:
     assert facts.device.problems == (f"{path}: bundle 0 at offset 0x0: {found}",)
 
 
-def test_a_bundle_that_expands_too_far_does_not_end_the_inspection_of_others(run: Run, tmp_path: Path) -> None:
+def test_a_bundle_that_expands_too_far_does_not_stop_the_inspection_of_others(run: Run, tmp_path: Path) -> None:
     bomb, good = tmp_path / "a.hipfb", tmp_path / "b.hipfb"
     shutil.copy(FIXTURES / "edge/big.22.ccob", bomb)
     shutil.copy(FIXTURES / "v22/saxpy.hipfb", good)
@@ -342,11 +342,11 @@ def test_a_bundle_that_expands_too_far_does_not_end_the_inspection_of_others(run
         ("v19/saxpy.rdc.o", "  object file, 12.4 kB"),
     ],
 )
-def test_containers_are_reported_in_a_line(run: Run, name: str, line: str) -> None:
+def test_each_container_is_summarized_on_one_line(run: Run, name: str, line: str) -> None:
     assert line in run(FIXTURES / name)[1].splitlines()
 
 
-def test_damaged_files_are_reported_after_the_sound_ones(run: Run, tmp_path: Path) -> None:
+def test_damaged_files_are_reported_after_the_intact_ones(run: Run, tmp_path: Path) -> None:
     shutil.copy(LIBRARY, tmp_path / "b.so")
     (tmp_path / "a.so").write_bytes(LIBRARY.read_bytes()[:9000])
     status, out, err = run(tmp_path)
@@ -384,7 +384,7 @@ def _promise_more_than_fits(data: bytearray, _: zipfile.ZipInfo) -> None:
     ],
     ids=["deflate", "encrypted", "larger", "checksum"],
 )
-def test_damaged_member_is_one_error_and_other_files_are_reported(
+def test_a_damaged_member_is_one_error_and_other_files_are_reported(
     run: Run, tmp_path: Path, damage: Callable[[bytearray, zipfile.ZipInfo], None], message: str
 ) -> None:
     wheel = tmp_path / "x-1-py3-none-any.whl"
@@ -407,7 +407,7 @@ def _deflated_wheel(folder: Path) -> Path:
     return wheel
 
 
-def test_member_that_finds_no_room_to_be_unpacked_is_named(
+def test_a_member_that_does_not_fit_in_the_temporary_folder_is_reported(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int, data: bytes) -> int:
@@ -421,7 +421,7 @@ def test_member_that_finds_no_room_to_be_unpacked_is_named(
     assert run(wheel) == (1, "", f"error: {wheel}!x/libtwo.so: {found}. {remedy}\n")
 
 
-def test_member_above_the_limit_is_named_and_not_unpacked(tmp_path: Path) -> None:
+def test_a_member_above_the_size_limit_is_reported_and_not_unpacked(tmp_path: Path) -> None:
     wheel = _deflated_wheel(tmp_path)
     size = LIBRARY.stat().st_size
     [facts] = inspect_paths([wheel], limit=size - 1)
@@ -433,7 +433,7 @@ def test_member_above_the_limit_is_named_and_not_unpacked(tmp_path: Path) -> Non
     assert facts.error is None
 
 
-def test_limit_lets_a_larger_bundle_be_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_option_allows_larger_bundles(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = []
 
     def look(_: list[Path], *, deep: bool, limit: int, readers: object, progress: object) -> list[FileFacts]:
@@ -448,7 +448,7 @@ def test_limit_lets_a_larger_bundle_be_checked(run: Run, monkeypatch: pytest.Mon
     assert limits == [(True, 6 << 30), (False, 4 << 30)]
 
 
-def test_truncated_wheel_is_reported_as_such(run: Run, tmp_path: Path) -> None:
+def test_a_truncated_wheel_is_reported_as_truncated(run: Run, tmp_path: Path) -> None:
     wheel = _deflated_wheel(tmp_path)
     wheel.write_bytes(wheel.read_bytes()[:500])
     found = "is a truncated or damaged archive; expected a complete wheel, with its central directory at the end"
@@ -480,7 +480,7 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
     ],
     ids=["text", "empty", "absent", "zip"],
 )
-def test_path_that_is_not_a_binary_is_refused(run: Run, tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_a_path_that_is_not_a_binary_is_refused(run: Run, tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "x"
     if content is not None:
         path.write_bytes(content)
@@ -489,14 +489,14 @@ def test_path_that_is_not_a_binary_is_refused(run: Run, tmp_path: Path, content:
     assert err.startswith(f"error: {path}: {message}")
 
 
-def test_a_folder_without_binaries_is_named(run: Run, tmp_path: Path) -> None:
+def test_a_folder_without_binaries_produces_a_warning(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     assert run(tmp_path) == (0, "", f"warning: {tmp_path}: contains no binaries\n")
     assert run("-q", tmp_path) == (0, "", "")
 
 
 @needs_compiler
-def test_split_library_is_described_with_its_archives(tmp_path: Path) -> None:
+def test_a_split_library_is_described_with_its_archives(tmp_path: Path) -> None:
     done = rocwheel("inspect", "-v", split_two(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     folder = tmp_path / ".kpack"
@@ -509,7 +509,7 @@ def test_split_library_is_described_with_its_archives(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_split_library_without_its_archives_ends_with_1(tmp_path: Path) -> None:
+def test_a_split_library_without_its_archives_results_in_exit_status_1(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     (tmp_path / ".kpack").rename(tmp_path / "elsewhere")
     done = rocwheel("inspect", library)

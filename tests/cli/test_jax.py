@@ -56,7 +56,7 @@ def test_check_fails_on_a_change_and_writes_nothing(project: Path) -> None:
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
 )
-def test_every_command_speaks_json(project: Path, arguments: list[str], schema: str, keys: set[str]) -> None:
+def test_every_command_can_print_json(project: Path, arguments: list[str], schema: str, keys: set[str]) -> None:
     value = run_json(*arguments, cwd=project)
     assert value.pop("schema") == schema
     assert set(value) == keys
@@ -64,7 +64,7 @@ def test_every_command_speaks_json(project: Path, arguments: list[str], schema: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--rules", "--library"])
-def test_labels_of_rocwheel_are_refused_beside_jax_own_programs(project: Path, option: str) -> None:
+def test_rocwheel_labels_are_refused_with_the_jax_tools(project: Path, option: str) -> None:
     made = rocwheel("jax", "wheel-targets", "--tool", "jax", option, "//x:y", cwd=project)
     assert (made.returncode, made.stdout) == (2, "")
     said = f"{option}: is '//x:y', but --tool jax doesn't use rocwheel. Remove the option, or add --tool rocwheel."
@@ -73,12 +73,12 @@ def test_labels_of_rocwheel_are_refused_beside_jax_own_programs(project: Path, o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate", "wheel-targets", "wheel-binary"])
-def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
+def test_the_help_of_each_command_has_an_example(command: str, tmp_path: Path) -> None:
     assert "Example:" in rocwheel("jax", command, "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.slow
-def test_bazelrc_prints_the_fragment(project: Path) -> None:
+def test_bazelrc_prints_a_reproducible_fragment(project: Path) -> None:
     first, second = (rocwheel("jax", "bazelrc", cwd=project, environ={"PYTHONHASHSEED": seed}) for seed in "12")
     assert first.returncode == 0
     assert first.stdout.startswith("# Made by rocwheel jax bazelrc from rocm.toml; sha256 of what follows: ")
@@ -87,7 +87,7 @@ def test_bazelrc_prints_the_fragment(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bazelrc_prints_what_changes_in_its_file(project: Path) -> None:
+def test_bazelrc_prints_a_diff_of_its_output_file(project: Path) -> None:
     assert rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project).returncode == 0
     assert rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project).stdout == ""
     settings = project / "rocm.toml"
@@ -98,7 +98,7 @@ def test_bazelrc_prints_what_changes_in_its_file(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bazelrc_leaves_an_edited_file_alone_unless_forced(project: Path) -> None:
+def test_bazelrc_does_not_replace_an_edited_file_without_force(project: Path) -> None:
     (project / "rocm.bazelrc").write_text("build --jobs=1\n")
     refused = rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project)
     assert refused.returncode == 1
@@ -112,14 +112,14 @@ def test_bazelrc_leaves_an_edited_file_alone_unless_forced(project: Path) -> Non
 
 
 @pytest.mark.slow
-def test_check_needs_a_file_to_compare_with(project: Path) -> None:
+def test_check_requires_an_output_file(project: Path) -> None:
     failed = rocwheel("jax", "bazelrc", "--check", cwd=project)
     assert failed.returncode == 2
     assert "--check requires the file to compare: add --output" in failed.stderr
 
 
 @pytest.mark.slow
-def test_unknown_targets_are_named(project: Path) -> None:
+def test_unknown_targets_in_the_settings_are_reported(project: Path) -> None:
     settings = project / "rocm.toml"
     settings.write_text(settings.read_text().replace("gfx90a", "gfx90b"))
     failed = rocwheel("jax", "bazelrc", cwd=project)
@@ -130,7 +130,7 @@ def test_unknown_targets_are_named(project: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", [(), ("--force",), ("--check",)], ids=["plain", "force", "check"])
-def test_bazelrc_never_writes_over_its_settings(project: Path, option: tuple[str, ...]) -> None:
+def test_bazelrc_does_not_overwrite_its_settings_file(project: Path, option: tuple[str, ...]) -> None:
     before = (project / "rocm.toml").read_text()
     (project / "link").symlink_to("rocm.toml")
     for output in ("rocm.toml", "link"):
@@ -141,7 +141,7 @@ def test_bazelrc_never_writes_over_its_settings(project: Path, option: tuple[str
 
 
 @pytest.mark.slow
-def test_starlark_writes_a_package_and_prints_its_declaration(project: Path) -> None:
+def test_starlark_writes_a_bazel_package_and_prints_its_declaration(project: Path) -> None:
     made = rocwheel("jax", "starlark", "rocm_wheel", "--quiet", cwd=project)
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.startswith('load("//rocm_wheel:rocm_wheel_repository.bzl"')
@@ -149,7 +149,7 @@ def test_starlark_writes_a_package_and_prints_its_declaration(project: Path) -> 
 
 
 @pytest.mark.slow
-def test_missing_settings_are_bad_usage(tmp_path: Path) -> None:
+def test_missing_settings_are_a_usage_error(tmp_path: Path) -> None:
     failed = rocwheel("jax", "commands", "--version", "1.0", cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (
         2,
@@ -161,14 +161,14 @@ def test_missing_settings_are_bad_usage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "start"), [("shell", "#!/bin/sh\n"), ("makefile", '# "make" or "make wheels" builds'), ("ci", "- name: ")]
 )
-def test_commands_have_three_forms(project: Path, form: str, start: str) -> None:
+def test_commands_can_be_printed_in_three_formats(project: Path, form: str, start: str) -> None:
     made = rocwheel("jax", "commands", "--version", "0.12.0", "--format", form, cwd=project)
     assert made.returncode == 0
     assert made.stdout.startswith(start)
 
 
 @pytest.mark.slow
-def test_commands_build_remotely_where_the_settings_say_how(project: Path) -> None:
+def test_remote_commands_require_remote_execution_settings(project: Path) -> None:
     refused = rocwheel("jax", "commands", "--version", "1.0", "--remote", cwd=project)
     assert (refused.returncode, refused.stderr) == (
         2,
@@ -184,7 +184,7 @@ IN_JAX = 'schema = 1\ntree = "jax"\ntargets = ["gfx90a"]\npython-versions = ["3.
 
 
 @pytest.mark.slow
-def test_the_commands_for_jax_build_its_own_targets(tmp_path: Path) -> None:
+def test_the_commands_for_jax_build_the_jax_targets(tmp_path: Path) -> None:
     (tmp_path / "rocm.toml").write_text(IN_JAX)
     printed = rocwheel("jax", "commands", "--remote", cwd=tmp_path).stdout
     (pjrt, plugin) = [line for line in printed.splitlines() if line.startswith("bazel ")]
@@ -194,7 +194,7 @@ def test_the_commands_for_jax_build_its_own_targets(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_old_command_line_becomes_the_targets_of_jax(tmp_path: Path) -> None:
+def test_an_old_command_line_is_translated_to_jax_targets(tmp_path: Path) -> None:
     old = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_path=$ROCM")
     told = rocwheel("jax", "translate", "--tree", "jax", "--", *old, cwd=tmp_path)
     assert told.returncode == 0, told.stderr
@@ -222,7 +222,7 @@ def test_a_version_is_required_for_rocm_jax_and_refused_for_jax(project: Path) -
 
 
 @pytest.mark.slow
-def test_the_patch_takes_only_settings_for_jax(project: Path) -> None:
+def test_patch_accepts_only_settings_for_jax(project: Path) -> None:
     checkout = FIXTURES / "jax_run_paths"
     refused = rocwheel("jax", "patch", checkout, "--settings", "rocm.toml", cwd=project)
     assert (refused.returncode, refused.stderr) == (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-def test_translate_takes_a_command_line_behind_two_dashes(tmp_path: Path) -> None:
+def test_translate_accepts_a_command_line_after_a_double_dash(tmp_path: Path) -> None:
     old = [
         "python",
         "build/build.py",
@@ -34,7 +34,7 @@ def test_translate_takes_a_command_line_behind_two_dashes(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_variables_of_a_command_line_are_carried_over(tmp_path: Path) -> None:
+def test_variables_in_a_command_line_are_preserved(tmp_path: Path) -> None:
     old = ["build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_amdgpu_targets=${T}", "--bazel_options=${ALL}"]
     made = rocwheel("jax", "translate", "--", *old, cwd=tmp_path)
     assert (
@@ -44,7 +44,7 @@ def test_variables_of_a_command_line_are_carried_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_spelling_of_make_becomes_that_of_the_shell_with_a_warning(tmp_path: Path) -> None:
+def test_make_variables_are_converted_to_shell_variables_with_a_warning(tmp_path: Path) -> None:
     old = ["build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_path=$(ROCM_PATH)", "--clang_path=$$CLANG"]
     made = rocwheel("jax", "translate", "--", *old, cwd=tmp_path)
     assert made.returncode == 0
@@ -56,7 +56,7 @@ def test_the_spelling_of_make_becomes_that_of_the_shell_with_a_warning(tmp_path:
 
 
 @pytest.mark.slow
-def test_what_a_shell_runs_itself_stays_as_it_is(tmp_path: Path) -> None:
+def test_shell_substitutions_are_left_unchanged(tmp_path: Path) -> None:
     old = ["build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_path=$(which-rocm)", "--clang_path=${CLANG}"]
     made = rocwheel("jax", "translate", "--", *old, cwd=tmp_path)
     assert '--repo_env=ROCM_PATH="$(which-rocm)"' in made.stdout
@@ -69,7 +69,7 @@ def test_what_a_shell_runs_itself_stays_as_it_is(tmp_path: Path) -> None:
     ("words", "file"),
     [("make wheels", "Makefile"), ("CC=a gmake -f rocm.mk", "rocm.mk"), ("bash ci/build.sh", "ci/build.sh")],
 )
-def test_a_command_that_runs_a_file_points_to_it(words: str, file: str, tmp_path: Path) -> None:
+def test_a_command_that_runs_a_script_points_to_that_file(words: str, file: str, tmp_path: Path) -> None:
     made = rocwheel("jax", "translate", "--", *words.split(), cwd=tmp_path)
     assert (made.returncode, made.stdout) == (2, "")
     told = " ".join(made.stderr.split())
@@ -78,7 +78,7 @@ def test_a_command_that_runs_a_file_points_to_it(words: str, file: str, tmp_path
 
 
 @pytest.mark.slow
-def test_a_command_line_is_needed(tmp_path: Path) -> None:
+def test_translate_requires_a_command_line(tmp_path: Path) -> None:
     made = rocwheel("jax", "translate", cwd=tmp_path)
     assert (made.returncode, made.stdout) == (2, "")
 
@@ -113,13 +113,13 @@ diff --git a/jax_rocm_plugin/.bazelrc b/jax_rocm_plugin/.bazelrc
 """
 
 
-def test_migrate_prints_the_patch_of_the_phases(run: Run, checkout: Path) -> None:
+def test_migrate_prints_the_patch_of_the_selected_phases(run: Run, checkout: Path) -> None:
     made = run("jax", "migrate", checkout, "--phase", "1")
     assert made == (0, f"Phase 1: jax_rocm_plugin/.bazelrc: configs\n\n{BAZELRC_PATCH}", "")
     assert (checkout / "a.sh").read_text() == "build/build.py\n"
 
 
-def test_applying_tells_each_change_with_its_phase_and_reason(run: Run, checkout: Path) -> None:
+def test_migrate_apply_prints_each_change_with_its_phase_and_reason(run: Run, checkout: Path) -> None:
     made = run("jax", "migrate", checkout, "--apply")
     assert made == (0, "phase 1: jax_rocm_plugin/.bazelrc: configs\nphase 2: a.sh: calls Bazel\n", "")
     assert (checkout / "a.sh").read_text() == "bazel run //a\n"
@@ -127,7 +127,7 @@ def test_applying_tells_each_change_with_its_phase_and_reason(run: Run, checkout
     assert run("jax", "migrate", checkout, "--quiet") == (0, "", "")
 
 
-def test_the_document_has_edits_and_the_patch(run: Run, checkout: Path) -> None:
+def test_json_has_the_edits_and_the_patch(run: Run, checkout: Path) -> None:
     document = json.loads(run("jax", "migrate", checkout, "--phase", "1", "--json").stdout)
     assert document == {
         "schema": "rocwheel.jax.migrate/2",
@@ -137,7 +137,7 @@ def test_the_document_has_edits_and_the_patch(run: Run, checkout: Path) -> None:
     }
 
 
-def test_a_caller_that_no_edit_converts_stops_the_phase(run: Run, checkout: Path) -> None:
+def test_a_caller_that_cannot_be_converted_stops_the_phase(run: Run, checkout: Path) -> None:
     (checkout / "b.sh").write_text("python build/build.py build\n")
     subprocess.run(["git", "add", "."], cwd=checkout, check=True)
     made = run("jax", "migrate", checkout, "--apply")
@@ -150,5 +150,5 @@ def test_a_caller_that_no_edit_converts_stops_the_phase(run: Run, checkout: Path
 
 
 @pytest.mark.parametrize("phase", ["0", "5", "two"])
-def test_there_are_four_phases(run: Run, checkout: Path, phase: str) -> None:
+def test_an_invalid_phase_is_refused(run: Run, checkout: Path, phase: str) -> None:
     assert run("jax", "migrate", checkout, "--phase", phase).status == 2

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("rocm", ["", "7.", "x"])
-def test_the_rocm_of_a_wheel_is_a_version(rocm: str, tmp_path: Path) -> None:
+def test_the_rocm_option_must_be_a_version(rocm: str, tmp_path: Path) -> None:
     failed = rocwheel("jax", "wheel", "pjrt", "--version", "1.0", "--rocm", rocm, cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (
         2,

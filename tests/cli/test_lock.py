@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "is_told"), [("rocm-sdk-core", True), ("rocm-sdk-device-gfx906", False)])
-def test_targets_that_change_nothing_are_told(run: Run, tmp_path: Path, name: str, is_told: bool) -> None:
+def test_targets_without_effect_are_reported(run: Run, tmp_path: Path, name: str, is_told: bool) -> None:
     make_wheel(tmp_path / "dist", name, {}, tag="py3-none-any", is_purelib=True)
     words = ("--targets", "gfx906", "--find-links", tmp_path / "dist", "-o", tmp_path / "pylock.toml")
     done = run("lock", name, *words)
@@ -66,7 +66,7 @@ def lock(run: Run, there: Path, *words: str) -> Pylock:
 
 
 @pytest.mark.slow
-def test_a_lock_file_for_all_platforms_has_markers(run: Run, there: Path) -> None:
+def test_a_universal_lock_file_has_markers(run: Run, there: Path) -> None:
     locked = lock(run, there, "--universal")
     assert [(package.name, str(package.marker or "")) for package in locked.packages] == [
         ("rocm-linux", 'sys_platform == "linux"'),
@@ -89,13 +89,13 @@ def chosen(locked: Pylock, system: str, tag: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="locks for Linux")
-def test_a_lock_file_is_for_this_platform_unless_told_otherwise(run: Run, there: Path) -> None:
+def test_a_lock_file_is_for_the_current_platform_by_default(run: Run, there: Path) -> None:
     assert [package.name for package in lock(run, there).packages] == ["rocm-linux", "rocm-sdk"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["abc", "2.7", "3", "3.12.x"])
-def test_a_python_that_is_none_is_told_by_its_option(run: Run, there: Path, version: str) -> None:
+def test_an_invalid_python_version_is_reported_with_its_option(run: Run, there: Path, version: str) -> None:
     index = ("--index-url", (there / "simple").as_uri())
     done = run("lock", "rocm-sdk", *index, "-o", there / "pylock.toml", "--python-version", version)
     expected = "a Python 3 version such as 3.12"
@@ -103,7 +103,7 @@ def test_a_python_that_is_none_is_told_by_its_option(run: Run, there: Path, vers
 
 
 @pytest.mark.slow
-def test_a_folder_for_temporary_files_that_is_not_there_is_told_by_its_variable(there: Path) -> None:
+def test_a_missing_temporary_folder_is_reported_with_its_variable(there: Path) -> None:
     words = ("rocm-sdk", "--index-url", (there / "simple").as_uri(), "-o", there / "pylock.toml")
     done = rocwheel("lock", *words, environ={"TMPDIR": "/nowhere"})
     found = "error: TMPDIR: is /nowhere, a folder where files can't be created (No such file or directory)."
@@ -188,7 +188,7 @@ def with_uv_sync(environment: Path, lock: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [with_pip, with_uv, with_uv_sync], ids=["pip", "uv", "uv sync"])
-def test_a_lock_file_installs_without_a_network(
+def test_a_lock_file_can_be_installed_offline(
     moved_mirror: Path, environment: Path, offline: dict[str, str], command: Callable[[Path, Path], list[str]]
 ) -> None:
     if command is with_pip:
@@ -206,7 +206,7 @@ def test_a_lock_file_installs_without_a_network(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [with_pip, with_uv, with_uv_sync], ids=["pip", "uv", "uv sync"])
-def test_a_lock_of_an_index_behind_a_password_has_no_secret_and_installs_with_netrc(
+def test_a_lock_file_for_a_protected_index_has_no_secret_and_installs_with_netrc(
     environment: Path, offline: dict[str, str], tmp_path: Path, command: Callable[[Path, Path], list[str]]
 ) -> None:
     make_wheel(tmp_path / "there/dist", "alpha", {"alpha.bin": b"alpha"}, tag="py3-none-any", is_purelib=True)
@@ -237,7 +237,7 @@ def test_a_lock_of_an_index_behind_a_password_has_no_secret_and_installs_with_ne
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [with_pip, with_uv], ids=["pip", "uv"])
-def test_other_bytes_than_those_locked_are_not_installed(
+def test_files_that_differ_from_the_lock_file_are_not_installed(
     moved_mirror: Path, environment: Path, offline: dict[str, str], command: Callable[[Path, Path], list[str]]
 ) -> None:
     if command is with_pip:
@@ -251,7 +251,7 @@ def test_other_bytes_than_those_locked_are_not_installed(
 
 
 @pytest.mark.slow
-def test_a_mirror_is_an_index_without_a_network(moved_mirror: Path, environment: Path, offline: dict[str, str]) -> None:
+def test_a_mirror_works_as_an_offline_index(moved_mirror: Path, environment: Path, offline: dict[str, str]) -> None:
     url = (moved_mirror / "simple").as_uri()
     command = [find_uv(), "pip", "install", "--python", str(environment / "bin/python"), "--index-url", url]
     done = subprocess.run([*command, "rocm[device-gfx90a]"], capture_output=True, text=True, check=False, env=offline)
@@ -274,7 +274,7 @@ def followed(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("installer", ["pip", "uv"])
-def test_a_mirror_of_requirements_installs_alone_with_hashes(
+def test_a_mirror_with_requirements_can_be_installed_offline_with_hashes(
     followed: Path, environment: Path, offline: dict[str, str], installer: str, tmp_path: Path
 ) -> None:
     files = sorted(path for path in (followed / "dist").iterdir() if path.suffix in {".whl", ".gz"})
@@ -319,7 +319,7 @@ def test_a_gpu_that_the_release_lacks_is_an_error_and_no_file_is_written(sample_
 
 
 @pytest.mark.slow
-def test_the_packages_of_every_gpu_are_locked_without_naming_any(sample_dist: Path, tmp_path: Path) -> None:
+def test_device_all_locks_the_packages_of_every_gpu(sample_dist: Path, tmp_path: Path) -> None:
     shutil.copytree(sample_dist, tmp_path / "dist")
     write_index(tmp_path / "dist", tmp_path / "simple")
     words = ("lock", "rocm[device-all]", "--index-url", (tmp_path / "simple").as_uri(), "-o", tmp_path / "pylock.toml")
@@ -333,14 +333,14 @@ def test_the_packages_of_every_gpu_are_locked_without_naming_any(sample_dist: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize("index", ["./mirrorr/simple", "file:///nonexistent/simple"])
 @pytest.mark.parametrize("option", ["--index-url", "--extra-index-url"])
-def test_a_folder_of_an_index_that_is_not_there_is_named(tmp_path: Path, option: str, index: str) -> None:
+def test_a_missing_index_folder_is_reported(tmp_path: Path, option: str, index: str) -> None:
     """Uv would take the packages from elsewhere without a word."""
     done = rocwheel("lock", "rocm==9", option, index, "-o", tmp_path / "pylock.toml")
     assert (done.returncode, done.stderr) == (2, f"error: {index}: is not a folder\n")
 
 
 @pytest.mark.slow
-def test_what_cannot_be_resolved_is_said_and_no_file_is_written(sample_dist: Path, tmp_path: Path) -> None:
+def test_unresolvable_requirements_are_reported_and_no_file_is_written(sample_dist: Path, tmp_path: Path) -> None:
     done = rocwheel("lock", "rocm==9", "no-such", "--find-links", sample_dist, "-o", tmp_path / "pylock.toml")
     assert done.returncode == 2
     assert done.stderr.startswith("error: rocm==9, no-such: can't be locked (")
@@ -350,7 +350,7 @@ def test_what_cannot_be_resolved_is_said_and_no_file_is_written(sample_dist: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--index-url", "--extra-index-url", "--find-links"])
-def test_a_file_url_without_a_path_is_no_index(tmp_path: Path, option: str) -> None:
+def test_a_file_url_without_a_path_is_refused(tmp_path: Path, option: str) -> None:
     done = rocwheel("lock", "rocm", option, "file://", "--output", tmp_path / "pylock.toml")
     expected = (
         "error: file://: is empty after file://; expected file:///PATH, without ? and #. Check for an unset variable.\n"
@@ -403,13 +403,13 @@ def lock_sdist(sdist_mirror: Path, *words: str, **environ: str) -> subprocess.Co
 
 
 @pytest.mark.slow
-def test_a_mirror_has_what_builds_the_selector(sdist_mirror: Path) -> None:
+def test_a_mirror_includes_the_build_requirements_of_the_selector(sdist_mirror: Path) -> None:
     names = sorted(path.name.partition("-")[0] for path in (sdist_mirror / "dist").glob("*[lz]"))
     assert names == ["rocm", "rocm_sdk_core", "rocm_sdk_device_gfx1100", "setuptools"]
 
 
 @pytest.mark.slow
-def test_what_the_build_needs_is_said_and_two_runs_give_the_same_bytes(sdist_mirror: Path) -> None:
+def test_build_requirements_are_reported_and_the_lock_file_is_reproducible(sdist_mirror: Path) -> None:
     done = lock_sdist(sdist_mirror)
     assert done.returncode == 0, done.stderr
     assert (
@@ -425,7 +425,7 @@ def test_what_the_build_needs_is_said_and_two_runs_give_the_same_bytes(sdist_mir
 
 @pytest.mark.slow
 @pytest.mark.parametrize("installer", ["pip", "uv"])
-def test_the_lock_file_installs_without_a_network_with_the_mirror_at_hand(
+def test_the_lock_file_can_be_installed_offline_from_the_mirror(
     sdist_mirror: Path, environment: Path, offline: dict[str, str], installer: str
 ) -> None:
     assert lock_sdist(sdist_mirror).returncode == 0

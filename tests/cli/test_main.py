@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 INTERRUPT = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
 
 
-def test_interrupt_while_the_command_line_is_loaded_ends_it_silently(tmp_path: Path) -> None:
+def test_an_interrupt_while_loading_the_command_line_exits_silently(tmp_path: Path) -> None:
     # click is imported by the command line alone.
     (tmp_path / "click.py").write_text(INTERRUPT)
     done = rocwheel("--version", environ={"PYTHONPATH": str(tmp_path)})
@@ -27,7 +27,7 @@ def test_interrupt_while_the_command_line_is_loaded_ends_it_silently(tmp_path: P
 
 
 @pytest.mark.parametrize(("options", "said"), [([], ["interrupted"]), (["-q"], [])], ids=["said", "quiet"])
-def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(
+def test_an_interrupt_during_work_exits_with_status_130_and_leaves_no_files(
     tmp_path: Path, options: list[str], said: list[str]
 ) -> None:
     dest = tmp_path / "dest"
@@ -54,7 +54,7 @@ def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-def test_output_that_is_cut_short_is_reported(tmp_path: Path, unbuffered: str) -> None:
+def test_truncated_output_is_reported(tmp_path: Path, unbuffered: str) -> None:
     # Given a file that takes 1000 bytes, as a full disk would
     limit = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
     code = f"{limit} os.execv(sys.executable, [sys.executable, '-m', 'rocwheel', 'targets', 'list', '--json'])"
@@ -69,7 +69,7 @@ def test_output_that_is_cut_short_is_reported(tmp_path: Path, unbuffered: str) -
 
 
 @pytest.mark.parametrize("full", [["stdout"], ["stderr"], ["stdout", "stderr"]], ids=" ".join)
-def test_an_error_that_can_not_be_written_keeps_its_exit_status(full: list[str]) -> None:
+def test_an_error_that_cannot_be_printed_keeps_its_exit_status(full: list[str]) -> None:
     command = [sys.executable, "-m", "rocwheel", "audit", "absent", "--json"]
     with Path("/dev/full").open("wb") as disk:
         streams = {name: disk.fileno() if name in full else subprocess.PIPE for name in ("stdout", "stderr")}
@@ -79,7 +79,7 @@ def test_an_error_that_can_not_be_written_keeps_its_exit_status(full: list[str])
     assert "stderr" in full or done.stderr.startswith("error: absent: doesn't exist;")
 
 
-def test_a_working_directory_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_removed_working_directory_is_reported(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     command = [sys.executable, "-m", "rocwheel", "audit", "x"]
     gone.mkdir()
@@ -98,13 +98,13 @@ def test_a_closed_standard_output_is_not_an_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_table_shows_what_the_encoding_lacks_as_escapes(tmp_path: Path) -> None:
+def test_a_table_escapes_characters_that_the_encoding_lacks(tmp_path: Path) -> None:
     _make_artifact(tmp_path)
     done = rocwheel("artifacts", "list", "-v", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, "lib/caf\\xe9.txt" in done.stdout) == (0, True)
 
 
-def test_json_is_utf_8_whatever_the_encoding(tmp_path: Path) -> None:
+def test_json_is_utf8_regardless_of_the_encoding(tmp_path: Path) -> None:
     _make_artifact(tmp_path)
     done = rocwheel("artifacts", "list", "-v", "--json", "-q", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"})
     paths = [entry["path"] for artifact in json.loads(done.stdout)["artifacts"] for entry in artifact["entries"]]
@@ -113,7 +113,7 @@ def test_json_is_utf_8_whatever_the_encoding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("environ", [{}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}], ids=str)
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["table", "json"])
-def test_a_folder_whose_name_is_not_text_is_shown_with_escapes(
+def test_a_folder_name_that_is_not_utf8_is_shown_with_escapes(
     tmp_path: Path, option: list[str], environ: dict[str, str]
 ) -> None:
     dest = tmp_path / os.fsdecode(b"caf\xe9")

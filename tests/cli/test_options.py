@@ -34,7 +34,7 @@ def sized_command() -> click.Command:
     return show
 
 
-def test_a_command_gets_the_value_that_is_made_from_the_shared_options() -> None:
+def test_a_command_receives_the_value_built_from_the_shared_options() -> None:
     finished = CliRunner().invoke(sized_command(), ["box", "--width", "3", "--height", "5"])
     assert finished.output == "box 15 False\n"
 
@@ -44,11 +44,11 @@ def test_shared_options_keep_their_defaults() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["box"], ["--width", "3"]], ids=["of the value", "of the command"])
-def test_what_has_no_default_is_required(arguments: list[str]) -> None:
+def test_a_parameter_without_a_default_is_required(arguments: list[str]) -> None:
     assert CliRunner().invoke(sized_command(), arguments).exit_code == 2
 
 
-def test_the_help_is_that_of_the_command_with_required_options_first() -> None:
+def test_the_help_comes_from_the_command_and_lists_required_options_first() -> None:
     command = sized_command()
     assert command.help == "Show a size."
     assert [parameter.name for parameter in command.params] == ["name", "width", "plain", "height"]

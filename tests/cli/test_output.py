@@ -47,14 +47,14 @@ def console() -> LazyConsole:
     return LazyConsole(stderr=True)
 
 
-def test_plain_text_is_printed_without_rich_and_with_escapes(
+def test_plain_text_is_printed_with_escapes_and_without_rich(
     console: LazyConsole, capsys: pytest.CaptureFixture[str]
 ) -> None:
     console.print("[bold]a\x1b.so[/]", markup=False)
     assert (capsys.readouterr().err, "rich" in vars(console)) == ("[bold]a\\x1b.so[/]\n", False)
 
 
-def test_plain_text_goes_through_rich_where_a_bar_may_be_shown(
+def test_plain_text_is_printed_through_rich_if_a_bar_may_be_shown(
     console: LazyConsole, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with console.rich.capture() as captured:
@@ -64,7 +64,7 @@ def test_plain_text_goes_through_rich_where_a_bar_may_be_shown(
 
 @pytest.mark.parametrize("is_loaded", [False, True])
 @pytest.mark.parametrize("markup", [False, True])
-def test_a_text_is_one_line(
+def test_a_message_is_printed_on_one_line(
     console: LazyConsole, capsys: pytest.CaptureFixture[str], *, is_loaded: bool, markup: bool
 ) -> None:
     if is_loaded:
@@ -74,7 +74,7 @@ def test_a_text_is_one_line(
 
 
 @pytest.mark.parametrize("text", ["x" * 300, "[bold]é[/]  b ", ""], ids=ascii)
-def test_plain_text_looks_the_same_as_by_rich(
+def test_plain_text_looks_the_same_with_and_without_rich(
     console: LazyConsole, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     console.print(text, markup=False)
@@ -83,19 +83,19 @@ def test_plain_text_looks_the_same_as_by_rich(
     assert capsys.readouterr().err == own
 
 
-def test_markup_is_for_rich(console: LazyConsole, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_is_rendered_by_rich(console: LazyConsole, capsys: pytest.CaptureFixture[str]) -> None:
     console.print("[bold]a[/]")
     assert capsys.readouterr().err == "a\n"
 
 
-def test_a_closed_output_takes_everything(console: LazyConsole, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printing_to_a_closed_stream_does_not_fail(console: LazyConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     console.print("a", markup=False)
     assert not console.is_terminal
 
 
 @pytest.mark.parametrize(("variable", "expected"), [(None, False), ("FORCE_COLOR", True), ("TTY_COMPATIBLE", True)])
-def test_what_is_no_terminal_counts_as_one_where_the_user_says_so(
+def test_an_environment_variable_can_force_terminal_output(
     console: LazyConsole, monkeypatch: pytest.MonkeyPatch, variable: str | None, *, expected: bool
 ) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
@@ -110,7 +110,7 @@ class _Facts(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
 
 
-def test_json_is_one_object_led_by_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_object_that_begins_with_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
     print_json("device", 1, _Facts("libfat.so", ("gfx906", "gfx1030")))
     printed = capsys.readouterr()
     assert printed.err == ""
@@ -119,18 +119,18 @@ def test_json_is_one_object_led_by_its_schema(capsys: pytest.CaptureFixture[str]
     ]  # fmt: skip
 
 
-def test_json_keeps_text_of_any_language(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_preserves_non_ascii_text(capsys: pytest.CaptureFixture[str]) -> None:
     print_json("device", 1, _Facts("bibliothèque/ライブラリ.so", ()))
     assert json.loads(capsys.readouterr().out)["path"] == "bibliothèque/ライブラリ.so"
 
 
-def test_an_error_is_one_line_on_standard_error_with_its_brackets(messages: io.StringIO) -> None:
+def test_an_error_is_one_line_on_standard_error_with_literal_brackets(messages: io.StringIO) -> None:
     found = "[bold]not markup[/] " + "x" * 300
     report_error(InputError("libfat.so", found))
     assert messages.getvalue() == f"error: libfat.so: {found}\n"
 
 
-def test_each_problem_is_one_line_whatever_names_are_in_it(messages: io.StringIO) -> None:
+def test_each_problem_is_one_line_for_any_names(messages: io.StringIO) -> None:
     problems = [InputError("a\nb", "is for c\nd", expected="e\nf", remedy="Name g\nh."), InputError("i", "j")]
     report_error(ProblemsError("k\nl", problems))
     assert messages.getvalue() == (
@@ -165,7 +165,7 @@ def library(tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
-def test_a_file_s_name_begins_no_line(
+def test_a_file_name_cannot_start_a_new_output_line(
     run: Run, library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -174,14 +174,14 @@ def test_a_file_s_name_begins_no_line(
     assert [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("::")] == []
 
 
-def test_what_lacks_code_begins_no_line(run: Run, library: Path, tmp_path: Path) -> None:
+def test_a_library_name_in_a_warning_cannot_start_a_new_line(run: Run, library: Path, tmp_path: Path) -> None:
     other = build_fat_library(tmp_path / "in/libx.so", [make_bundle(0, "gfx942")])
     words = ("--targets", "gfx942", "--dest-dir", tmp_path / "out")
     done = run("device", "split", other.parent, *words)
     assert f"warning: no code for gfx942 in {library.name}".replace("\n", "\\n") in done.stderr.splitlines()
 
 
-def test_a_wheel_whose_name_would_change_begins_no_line(run: Run, tmp_path: Path) -> None:
+def test_a_wheel_name_cannot_start_a_new_line(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/a.so": LIBRARY})
     forged = wheel.rename(tmp_path / f"demo\n::error::x{wheel.name.removeprefix('demo')}")
     done = run("device", "prune", forged, "--targets", "gfx906", "--output", tmp_path / "other-1.0-py3-none-any.whl")
@@ -190,7 +190,7 @@ def test_a_wheel_whose_name_would_change_begins_no_line(run: Run, tmp_path: Path
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_report_s_name_begins_no_line(run: Run, library: Path, tmp_path: Path) -> None:
+def test_a_report_name_cannot_start_a_new_line(run: Run, library: Path, tmp_path: Path) -> None:
     place = tmp_path / "a\n::error::b.html"
     done = run("report", library, "-o", place)
     assert done.stderr.startswith(f"{tmp_path}/a\\n::error::b.html: ")
@@ -198,7 +198,7 @@ def test_a_report_s_name_begins_no_line(run: Run, library: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("words", [("inspect",), ("repair", "--dry-run"), ("audit",), ("device", "list")], ids=" ".join)
-def test_a_member_s_name_begins_no_line(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_member_name_cannot_start_a_new_line(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
     wheel = make_wheel(tmp_path, "demo", {f"demo/{NAME}": LIBRARY})
     done = run(*words, wheel)
     assert "::error::" in done.stdout + done.stderr
@@ -223,7 +223,7 @@ def _logging_as_before() -> Iterator[None]:
         pytest.param(True, True, ["error"], id="quiet wins"),
     ],
 )
-def test_log_records_are_shown_by_level(messages: io.StringIO, quiet: bool, verbose: bool, shown: list[str]) -> None:
+def test_log_records_are_filtered_by_level(messages: io.StringIO, quiet: bool, verbose: bool, shown: list[str]) -> None:
     setup_logging(quiet=quiet, verbose=verbose)
     logger = logging.getLogger("rocwheel.test")
     logger.debug("debug")
@@ -238,7 +238,7 @@ SHOWN = "a\\x1b]0;owned\\x1b[31m.so"
 
 
 @pytest.mark.parametrize("words", ABSENT)
-def test_an_error_shows_a_hostile_name_with_escapes(
+def test_a_hostile_name_is_escaped_in_an_error(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -262,7 +262,7 @@ def test_an_error_shows_a_hostile_name_with_escapes(
         "device list .",
     ],
 )
-def test_a_result_shows_a_hostile_name_with_escapes(
+def test_a_hostile_name_is_escaped_in_a_result(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     folder = tmp_path / "folder"
@@ -294,7 +294,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("character", ODD, ids=ascii)
-def test_no_way_of_printing_leaves_out_or_obeys_a_character(capsys: pytest.CaptureFixture[str], character: str) -> None:
+def test_every_print_function_escapes_special_characters(capsys: pytest.CaptureFixture[str], character: str) -> None:
     prepare_streams()
     name, shown = f"a{character}b", f"a{ODD[character]}b"
     table = Table("name", "cell")
@@ -309,7 +309,7 @@ def test_no_way_of_printing_leaves_out_or_obeys_a_character(capsys: pytest.Captu
     assert character not in (printed.out + printed.err)
 
 
-def test_what_every_way_of_printing_shows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_escapes_control_characters(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.cli.progress._LINES_AFTER", 0)
     prepare_streams()
     setup_logging(quiet=False, verbose=True)

@@ -63,7 +63,7 @@ def values(*words: str) -> dict[str, Any]:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_words_become_what_the_hints_say(words: list[str], expected: dict[str, Any]) -> None:
+def test_arguments_are_converted_according_to_their_type_hints(words: list[str], expected: dict[str, Any]) -> None:
     assert values(*words) == expected
 
 
@@ -110,7 +110,7 @@ def test_words_become_what_the_hints_say(words: list[str], expected: dict[str, A
         ("--table=a/", "a/: is a folder; expected a file. Change --table."),
     ],
 )
-def test_a_word_that_is_none_of_the_values_is_refused(word: str, told: str) -> None:
+def test_a_value_outside_the_choices_is_refused(word: str, told: str) -> None:
     with pytest.raises(InputError) as raised:
         values(word)
     assert str(raised.value) == told
@@ -123,7 +123,7 @@ def test_a_word_that_is_none_of_the_values_is_refused(word: str, told: str) -> N
         (["lock", "rocm"], "--index-url"),
     ],
 )
-def test_an_empty_value_of_an_option_is_no_place(
+def test_an_empty_option_value_is_not_a_path(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -133,7 +133,7 @@ def test_an_empty_value_of_an_option_is_no_place(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_value_is_no_library(run: Run) -> None:
+def test_an_empty_option_value_is_not_a_library_name(run: Run) -> None:
     done = run("repair", "a.whl", "--dlopen", "")
     assert (done.status, done.stderr) == (
         2,
@@ -151,7 +151,7 @@ def test_an_empty_value_is_no_library(run: Run) -> None:
         (["audit", ""], "PATH"),
     ],
 )
-def test_an_empty_argument_is_no_place(
+def test_an_empty_argument_is_not_a_path(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -167,7 +167,7 @@ def test_an_empty_argument_is_no_place(
         ("index", ".", "--output", "file:/somewhere"),
     ],
 )
-def test_a_url_with_one_slash_is_no_path(
+def test_a_url_with_one_slash_is_not_a_path(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -182,6 +182,6 @@ def test_a_url_with_one_slash_is_no_path(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_path_may_begin_as_a_url_behind_a_dot(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_like_path_needs_a_leading_dot(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "error: file:x: can't be read (No such file" in run("inspect", "./file:x").stderr

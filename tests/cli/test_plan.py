@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 SAMPLE = str(SAMPLE_SDK)
 
 
-def test_plan_warns_of_a_platform_tag_that_the_files_do_not_keep() -> None:
+def test_plan_warns_about_a_platform_tag_that_the_files_exceed() -> None:
     command = ["build", "--dry-run", "--artifact-dir", SAMPLE, "--platform-tag", "manylinux_2_12_x86_64"]
     assert (
         "warning: rocm_sdk_core-7.0.0-py3-none-manylinux_2_12_x86_64.whl: promises glibc 2.12, but needs "
@@ -31,7 +31,7 @@ def test_plan_warns_of_a_platform_tag_that_the_files_do_not_keep() -> None:
     assert warning["kind"] == "platform-tag"
 
 
-def test_plan_as_json_lists_every_file_and_its_edit() -> None:
+def test_plan_json_lists_every_file_and_its_edits() -> None:
     plan = json.loads(rocwheel("build", "--dry-run", "--json", "--quiet", "--artifact-dir", SAMPLE).stdout)
     core = next(wheel for wheel in plan["wheels"] if wheel["name"]["distribution"] == "rocm-sdk-core")
     hip = next(member for member in core["members"] if member["path"] == "_rocm_sdk_core/lib/libamdhip64.so.7")
@@ -55,7 +55,7 @@ def test_a_quiet_plan_prints_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_plan_lists_on_request_what_is_not_shipped() -> None:
+def test_verbose_plan_lists_files_that_are_not_shipped() -> None:
     done = rocwheel("build", "--dry-run", "-v", "--artifact-dir", SAMPLE)
     assert (
         "left out: llvm in base_run_generic: a symlink to the folder lib/llvm, which wheels can't contain; "

@@ -42,11 +42,11 @@ def begin(progress: Progress, messages: io.StringIO, label: str, total: int) -> 
     pytest.fail(f"{label} is not shown")
 
 
-def test_quiet_work_reports_no_progress() -> None:
+def test_quiet_mode_reports_no_progress() -> None:
     assert make_progress(quiet=True) is SILENT
 
 
-def test_a_log_gets_a_line_for_each_step_and_each_quarter(progress: Progress, messages: io.StringIO) -> None:
+def test_a_log_has_a_line_for_each_step_and_each_quarter(progress: Progress, messages: io.StringIO) -> None:
     begin(progress, messages, "building [rocm]", 1000)
     for _ in range(100):
         progress.advance(10)
@@ -57,7 +57,7 @@ def test_a_log_gets_a_line_for_each_step_and_each_quarter(progress: Progress, me
     ]  # fmt: skip
 
 
-def test_a_step_of_unknown_length_gets_one_line(progress: Progress, messages: io.StringIO) -> None:
+def test_a_step_of_unknown_length_has_one_line(progress: Progress, messages: io.StringIO) -> None:
     begin(progress, messages, "installing", 0)
     progress.advance(10)
     progress.end()
@@ -72,7 +72,7 @@ def test_a_jump_over_several_quarters_is_reported_once(progress: Progress, messa
     assert messages.getvalue().splitlines() == ["building ...", "building 50%", "building 100%"]
 
 
-def test_a_log_gets_nothing_of_what_is_over_soon(messages: io.StringIO) -> None:
+def test_a_log_has_no_lines_for_a_short_step(messages: io.StringIO) -> None:
     progress = make_progress(quiet=False)
     for label in ("reading", "building"):
         progress.begin(label, 100)
@@ -82,9 +82,7 @@ def test_a_log_gets_nothing_of_what_is_over_soon(messages: io.StringIO) -> None:
     assert messages.getvalue() == ""
 
 
-def test_a_step_after_which_another_has_begun_is_not_shown(
-    messages: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_is_already_superseded_is_not_shown(messages: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LINES_AFTER", 2.0)
     progress = make_progress(quiet=False)
     progress.advance(5)
@@ -154,7 +152,7 @@ def test_a_bar_is_cleared_when_the_work_fails() -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_no_bar_of_what_is_over_soon() -> None:
+def test_a_terminal_shows_no_bar_for_a_short_step() -> None:
     assert run_in_terminal(0) == ("the end\r\n", "a result\n")
 
 
@@ -189,14 +187,14 @@ def rows_in_terminal(total: int, width: int) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 40, 20])
 @pytest.mark.parametrize("total", [1_023_900_000, 0])
-def test_a_step_takes_one_row_of_any_terminal(total: int, width: int) -> None:
+def test_a_step_fits_on_one_row_of_any_terminal(total: int, width: int) -> None:
     rows = rows_in_terminal(total, width)
     assert rows
     assert max(map(len, rows)) < width
 
 
 @pytest.mark.slow
-def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+def test_a_long_name_is_shortened_in_the_middle() -> None:
     row = rows_in_terminal(1_023_900_000, 80)[0]
     assert row.startswith("reading tens...4.whl ")
     assert "1.0/1.0 GB" in row
@@ -211,7 +209,7 @@ def test_a_step_of_unknown_length_is_a_spinner_with_its_name() -> None:
 
 
 @pytest.mark.slow
-def test_a_narrow_terminal_shows_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_shows_the_percentage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WIDTH", "40")
     shown, _ = run_in_terminal(2)
     assert " 50%" in shown

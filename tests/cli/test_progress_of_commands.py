@@ -112,7 +112,7 @@ def test_every_command_has_progress_or_is_quick() -> None:
     assert sorted([*PROGRESS, *QUICK]) == sorted(COMMANDS)
 
 
-def test_the_modules_hand_progress_to_the_work() -> None:
+def test_each_command_module_passes_progress_to_the_work() -> None:
     modules = {name: inspect.getsource(sys.modules[COMMANDS[name].callback.__module__]) for name in sorted(PROGRESS)}
     given = ("out.progress", "assembly.run(", "make_progress(", "rewriting.progress", "self.progress", "how.progress")
     assert [name for name, text in modules.items() if not any(words in text for words in given)] == []
@@ -133,7 +133,7 @@ def places(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_command_tells_its_steps_to_people_who_wait(
+def test_a_command_reports_its_steps_unless_quiet(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, places: dict[str, str], line: str
 ) -> None:
     (tmp_path / "quiet").mkdir()

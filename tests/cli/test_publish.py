@@ -28,7 +28,7 @@ def dist(tmp_path: Path) -> Path:
     return tmp_path / "dist"
 
 
-def test_it_says_what_was_uploaded_and_where_the_index_is(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_publish_prints_the_uploads_and_the_index_url(run: Run, dist: Path, tmp_path: Path) -> None:
     url = f"file://{tmp_path}/store"
     first, second = run("publish", dist, url), run("publish", dist, url, "--quiet")
     assert first.status == 0
@@ -55,7 +55,7 @@ def test_a_dry_run_lists_every_file(run: Run, dist: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "store").exists()
 
 
-def test_json_says_what_was_done(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_json_describes_the_uploads(run: Run, dist: Path, tmp_path: Path) -> None:
     (dist / "notes.txt").touch()
     finished = run("publish", dist, tmp_path / "store", "--json", "--quiet", "--output", "a/simple", "--files", "all")
     assert json.loads(finished.stdout) == {
@@ -75,7 +75,7 @@ def test_json_says_what_was_done(run: Run, dist: Path, tmp_path: Path) -> None:
     }
 
 
-def test_what_can_not_be_published_is_an_error(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_are_errors_and_nothing_is_published(run: Run, dist: Path, tmp_path: Path) -> None:
     assert run("publish", dist, "gs://bucket").status == 2
     assert run("publish", tmp_path / "none", tmp_path / "store").status == 2
     assert run("publish", dist, tmp_path / "store", "--output", "../x").status == 2
@@ -83,14 +83,14 @@ def test_what_can_not_be_published_is_an_error(run: Run, dist: Path, tmp_path: P
     assert not (tmp_path / "store").exists()
 
 
-def test_the_index_has_a_page_for_people_unless_told_not_to(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_the_index_has_a_front_page_unless_disabled(run: Run, dist: Path, tmp_path: Path) -> None:
     assert run("publish", dist, tmp_path / "store", "--no-front-page", "-q").status == 0
     assert not (tmp_path / "store/simple/packages.html").exists()
     assert run("publish", dist, tmp_path / "store", "--url", "https://example.org/simple/", "-q").status == 0
     assert "https://example.org/simple/" in (tmp_path / "store/simple/packages.html").read_text()
 
 
-def test_folders_of_families_are_published_with_an_index_each(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_each_family_folder_is_published_with_its_own_index(run: Run, dist: Path, tmp_path: Path) -> None:
     make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
     finished = run("publish", dist, tmp_path / "store")
     assert (finished.status, finished.stderr.count("not published")) == (0, 0)
@@ -117,7 +117,7 @@ def test_published_files_are_yanked_and_unyanked(run: Run, dist: Path, tmp_path:
     assert "yanked" not in json.loads(page.read_text())["files"][0]
 
 
-def test_a_file_of_a_family_is_yanked_where_the_index_of_all_lists_none(run: Run, tmp_path: Path) -> None:
+def test_a_file_of_a_family_is_yanked_if_the_top_index_does_not_list_it(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "families/gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
     store, name = tmp_path / "store", "beta-1.0-py3-none-any.whl"
     assert run("publish", tmp_path / "families", store, "--no-front-page", "-q").status == 0
@@ -127,7 +127,7 @@ def test_a_file_of_a_family_is_yanked_where_the_index_of_all_lists_none(run: Run
         assert finished.stdout.endswith(f"{store}/simple/gfx94X: {name}: yanked\n")
 
 
-def test_files_are_yanked_after_the_notes_of_publishers_are_gone(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_files_can_be_yanked_if_the_publishing_state_is_missing(run: Run, dist: Path, tmp_path: Path) -> None:
     make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
     store = tmp_path / "store"
     run("publish", dist, store)
@@ -140,7 +140,7 @@ def test_files_are_yanked_after_the_notes_of_publishers_are_gone(run: Run, dist:
 
 
 @pytest.mark.parametrize("name", ["alpha-1.0%2Bx-py3-none-any.whl", "alpha-1.0+x-py3-none-any.whl"])
-def test_a_file_is_yanked_by_its_quoted_url(
+def test_a_file_can_be_yanked_by_its_percent_encoded_url(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     make_wheel(tmp_path / "dist", "alpha", {}, version="1.0+x", tag="py3-none-any", is_purelib=True)
@@ -153,14 +153,14 @@ def test_a_file_is_yanked_by_its_quoted_url(
     assert finished.stdout.endswith("s3://bucket/rocm/simple: alpha-1.0+x-py3-none-any.whl: yanked\n")
 
 
-def test_a_url_of_no_distribution_is_an_error_about_the_url(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_a_url_that_is_not_a_distribution_is_an_error(run: Run, dist: Path, tmp_path: Path) -> None:
     run("publish", dist, tmp_path / "store")
     finished = run("index", "yank", f"file://{tmp_path}/store/dist/notes.txt")
     assert finished.status == 2
     assert finished.stderr.endswith("Specify the name of a wheel or sdist in the index.\n")
 
 
-def test_unfinished_uploads_of_other_runs_are_told(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_unfinished_uploads_of_other_runs_are_reported(run: Run, dist: Path, tmp_path: Path) -> None:
     for name in ("0abc", "0abc.begun"):
         path = tmp_path / "store/.rocwheel-uploads" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ def test_unfinished_uploads_of_other_runs_are_told(run: Run, dist: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_files_in_a_bucket_are_yanked_by_their_urls(run: Run, dist: Path, s3: S3Server) -> None:
+def test_files_in_a_bucket_can_be_yanked_by_url(run: Run, dist: Path, s3: S3Server) -> None:
     make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
     assert run("publish", dist, f"s3://{BUCKET}/rocm", "-q").status == 0
     beta = "beta-1.0-py3-none-any.whl"
@@ -189,13 +189,13 @@ def test_files_in_a_bucket_are_yanked_by_their_urls(run: Run, dist: Path, s3: S3
     assert [page["files"][0]["yanked"] for page in pages] == [True, True, True]
 
 
-def test_a_store_without_an_index_has_nothing_to_yank(run: Run, tmp_path: Path) -> None:
+def test_yanking_in_a_store_without_an_index_is_refused(run: Run, tmp_path: Path) -> None:
     finished = run("index", "yank", f"file://{tmp_path}/dist/{NAME}")
     assert (finished.status, finished.stdout) == (2, "")
     assert "is not an index that rocwheel wrote" in finished.stderr
 
 
-def test_a_web_server_is_refused_before_it_is_asked(run: Run, dist: Path) -> None:
+def test_a_web_server_is_refused_without_a_request(run: Run, dist: Path) -> None:
     refused = run("publish", dist, "http://me:word@127.0.0.1:1/rocm")
     says = "http://127.0.0.1:1/rocm: can't be written to: web servers are read-only. Use an s3:// or file:// URL"
     assert (refused.status, says in " ".join(refused.stderr.split())) == (2, True)
@@ -203,14 +203,14 @@ def test_a_web_server_is_refused_before_it_is_asked(run: Run, dist: Path) -> Non
 
 @pytest.mark.parametrize("command", ["publish", "index"])
 @pytest.mark.parametrize("date", ["9999-12-31", "2999-01-01T00:00:00Z"])
-def test_a_date_that_is_to_come_is_refused(run: Run, dist: Path, tmp_path: Path, command: str, date: str) -> None:
+def test_an_upload_time_in_the_future_is_refused(run: Run, dist: Path, tmp_path: Path, command: str, date: str) -> None:
     places = (dist, tmp_path / "store") if command == "publish" else (dist,)
     refused = run(command, *places, "--upload-time", date)
     assert (refused.status, f"--upload-time: is '{date}', which is in the future" in refused.stderr) == (2, True)
     assert sorted(tmp_path.iterdir()) == [dist]
 
 
-def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_the_remedy_for_a_broken_page_warns_about_losing_files(run: Run, dist: Path, tmp_path: Path) -> None:
     run("publish", dist, tmp_path / "store")
     page = tmp_path / "store/simple/alpha/index.json"
     page.write_text("{")
@@ -228,14 +228,14 @@ def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp
 
 
 @pytest.mark.parametrize("command", ["publish", "index"])
-def test_a_folder_that_is_named_like_a_wheel_is_named(run: Run, dist: Path, tmp_path: Path, command: str) -> None:
+def test_a_folder_named_like_a_wheel_is_reported(run: Run, dist: Path, tmp_path: Path, command: str) -> None:
     (dist / "z-1.0-py3-none-any.whl").mkdir()
     done = run(command, *((dist, tmp_path / "store") if command == "publish" else (dist,)))
     says = f"because it isn't a wheel or a .tar.gz sdist: {dist}/z-1.0-py3-none-any.whl"
     assert (done.status, says in " ".join(done.stderr.split())) == (0, True)
 
 
-def test_a_page_that_somebody_has_damaged_or_edited_is_named(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_a_damaged_or_edited_page_is_reported_and_repaired(run: Run, dist: Path, tmp_path: Path) -> None:
     run("publish", dist, tmp_path / "store")
     page = tmp_path / "store/simple/alpha/index.json"
     whole = page.read_bytes()
@@ -247,7 +247,7 @@ def test_a_page_that_somebody_has_damaged_or_edited_is_named(run: Run, dist: Pat
     assert page.read_bytes() == whole
 
 
-def test_a_store_whose_name_is_not_utf_8_is_found_again_by_path_and_url(run: Run, tmp_path: Path) -> None:
+def test_a_store_whose_name_is_not_utf8_can_be_addressed_by_path_and_url(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "demo", {"demo.py": b"1"})
     store = f"{tmp_path}/st\udcff"
     assert run("publish", tmp_path / "dist", f"file://{tmp_path}/st%FF")[0] == 0
@@ -255,7 +255,7 @@ def test_a_store_whose_name_is_not_utf_8_is_found_again_by_path_and_url(run: Run
     assert (run("verify", store)[0], run("verify", f"file://{tmp_path}/st%FF")[0]) == (0, 0)
 
 
-def test_a_store_before_the_folder_is_recognized(run: Run, tmp_path: Path) -> None:
+def test_swapped_store_and_package_folder_are_recognized(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path, "alpha", {})
     done = run("publish", "s3://bucket/rocm", tmp_path)
     assert (done.status, done.stdout) == (2, "")
@@ -265,7 +265,7 @@ def test_a_store_before_the_folder_is_recognized(run: Run, tmp_path: Path) -> No
     )
 
 
-def test_a_store_of_an_unknown_scheme_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_store_with_an_unknown_scheme_is_refused(run: Run, tmp_path: Path) -> None:
     done = run("publish", tmp_path, "gs://bucket/rocm")
     assert (done.status, done.stderr) == (
         2,

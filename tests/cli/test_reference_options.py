@@ -20,7 +20,7 @@ from rocwheel.core.errors import InputError
         ("--build-packages", "", ": the default"),
     ],
 )
-def test_an_old_option_becomes_the_new_one_with_a_note(old: str, now: str, note: str) -> None:
+def test_an_old_option_is_replaced_with_a_note(old: str, now: str, note: str) -> None:
     words, notes = translate_reference_options(["build", *old.split()])
     assert words == ["build", *now.split()]
     option = old.partition(" ")[0].partition("=")[0]
@@ -37,11 +37,11 @@ def test_an_old_option_becomes_the_new_one_with_a_note(old: str, now: str, note:
         "",
     ],
 )
-def test_other_words_stay_as_they_are(words: str) -> None:
+def test_other_arguments_are_left_unchanged(words: str) -> None:
     assert translate_reference_options(words.split()) == (words.split(), [])
 
 
-def test_an_old_option_beside_its_new_one_is_refused() -> None:
+def test_an_old_option_together_with_its_replacement_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         translate_reference_options(["build", "--level=6", "--no-wheel-compression"])
     assert (
@@ -66,7 +66,7 @@ WORDS += [
 
 
 @given(st.lists(st.sampled_from(WORDS)))
-def test_words_of_today_need_no_further_change(options: list[str]) -> None:
+def test_translated_options_need_no_further_translation(options: list[str]) -> None:
     try:
         words, _ = translate_reference_options(["build", *options])
     except InputError:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-def test_a_release_is_listed_with_its_version(sample_dist: Path, tmp_path: Path) -> None:
+def test_the_files_of_a_release_are_listed_with_the_new_version(sample_dist: Path, tmp_path: Path) -> None:
     done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "release", cwd=tmp_path)
     assert done.returncode == 0
     listed = {line.split()[0] for line in done.stdout.splitlines() if line.startswith((" release/", "  release/"))}
@@ -34,7 +34,7 @@ def test_a_release_is_listed_with_its_version(sample_dist: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_release_s_name_begins_no_line(sample_dist: Path, tmp_path: Path) -> None:
+def test_a_release_folder_name_cannot_start_a_new_line(sample_dist: Path, tmp_path: Path) -> None:
     done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "a\n::error::b", cwd=tmp_path)
     assert done.returncode == 0
     assert "a\\n::error::b/rocm-7.0.1.tar.gz" in done.stdout
@@ -42,7 +42,7 @@ def test_a_release_s_name_begins_no_line(sample_dist: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_what_is_left_out_and_what_is_kept_is_said(sample_dist: Path, tmp_path: Path) -> None:
+def test_skipped_packages_and_kept_targets_are_reported(sample_dist: Path, tmp_path: Path) -> None:
     options = ["--to", "7.0.1", "--dest-dir", "release", "--targets", "gfx906,gfx1030"]
     done = rocwheel("promote", sample_dist, *options, cwd=tmp_path)
     left_out, last = done.stderr.splitlines()[-2:]
@@ -58,7 +58,7 @@ def test_a_quiet_promotion_prints_nothing(sample_dist: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_release_is_told_to_machines(sample_dist: Path, tmp_path: Path) -> None:
+def test_json_describes_a_release(sample_dist: Path, tmp_path: Path) -> None:
     value = run_json("promote", sample_dist, "--to", "7.0.1", "--output", "release", cwd=tmp_path)
     made = value.pop("distributions")
     assert {row["path"]: row["size"] for row in made} == {
@@ -71,7 +71,7 @@ def test_a_release_is_told_to_machines(sample_dist: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_no_targets_are_wrong_usage(sample_dist: Path, tmp_path: Path) -> None:
+def test_an_empty_target_list_is_a_usage_error(sample_dist: Path, tmp_path: Path) -> None:
     done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "out", "--targets", "", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: --targets: doesn't specify a GPU target; expected at least one, such as gfx1100\n"
@@ -91,7 +91,7 @@ def build(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_a_name_no_builder_is_claimed(run: Run, build: Path) -> None:
+def test_the_default_builder_id_is_the_unnamed_builder(run: Run, build: Path) -> None:
     assert run("attest", build, "--quiet").status == 0
     predicate = json.loads((build / "attestations/provenance.json").read_bytes())
     place = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
@@ -99,7 +99,7 @@ def test_without_a_name_no_builder_is_claimed(run: Run, build: Path) -> None:
     assert "### Unnamed builder" in (ROOT / "docs/verify.md").read_text()
 
 
-def test_a_build_s_name_begins_no_line(run: Run, build: Path) -> None:
+def test_a_build_folder_name_cannot_start_a_new_line(run: Run, build: Path) -> None:
     folder = build / "a\n::error::b"
     folder.mkdir()
     (build / "dist").rename(folder / "dist")
@@ -110,7 +110,7 @@ def test_a_build_s_name_begins_no_line(run: Run, build: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "rocwheel-build.json"])
-def test_each_output_gets_a_statement(run: Run, build: Path, given: str) -> None:
+def test_each_output_gets_a_provenance_statement(run: Run, build: Path, given: str) -> None:
     done = run("attest", build / given, "--json", "--quiet", "--builder-id", "https://example.org/ci")
     document = json.loads(done.stdout)
     folder = build / "attestations"
@@ -130,7 +130,7 @@ def test_each_output_gets_a_statement(run: Run, build: Path, given: str) -> None
         assert statement["predicate"]["runDetails"]["builder"]["id"] == "https://example.org/ci"
 
 
-def test_the_same_build_gives_the_same_statements(run: Run, build: Path) -> None:
+def test_the_same_build_produces_the_same_statements(run: Run, build: Path) -> None:
     texts = []
     for _ in range(2):
         assert run("attest", build).status == 0
@@ -140,7 +140,7 @@ def test_the_same_build_gives_the_same_statements(run: Run, build: Path) -> None
     assert run("verify", build).status == 0
 
 
-def test_nothing_is_attested_of_a_build_that_has_changed(run: Run, build: Path) -> None:
+def test_a_build_that_has_changed_is_not_attested(run: Run, build: Path) -> None:
     (build / "dist/gfx906/rocm-1.tar.gz").write_bytes(b"c")
     (build / "dist/gfx90a/rocm-1.tar.gz").unlink()
     done = run("attest", build)
@@ -151,7 +151,7 @@ def test_nothing_is_attested_of_a_build_that_has_changed(run: Run, build: Path) 
 
 
 @pytest.mark.parametrize("uri", ["", "me", "https://a b", "https://[", "x:\n"])
-def test_a_builder_that_is_no_uri_is_refused(run: Run, build: Path, uri: str) -> None:
+def test_a_builder_id_that_is_not_a_uri_is_refused(run: Run, build: Path, uri: str) -> None:
     done = run("attest", build, "--builder-id", uri)
     assert done.status == 2
     assert f"--builder-id: is {uri!r}; expected a URI, such as https://example.org/builds" in done.stderr
@@ -172,7 +172,7 @@ def test_a_distribution_that_is_not_in_the_manifest_is_refused(run: Run, build: 
     assert "older-1-py3-none-any.whl: isn't in the manifest; expected only files from this build" in done.stderr
 
 
-def test_the_hash_of_the_manifest_is_that_of_its_file(run: Run, build: Path) -> None:
+def test_the_manifest_hash_in_the_provenance_is_the_hash_of_the_file(run: Run, build: Path) -> None:
     path = build / "rocwheel-build.json"
     path.write_bytes(path.read_bytes() + b"\n")
     assert run("attest", build).status == 0
@@ -194,7 +194,7 @@ def test_a_signed_statement_is_not_replaced(run: Run, build: Path) -> None:
     assert not (build / "attestations/provenance.json").exists()
 
 
-def test_it_says_what_there_is_for_which_platform(run: Run, tmp_path: Path) -> None:
+def test_merge_prints_the_platforms_of_each_family(run: Run, tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942", "gfx1100")
     win = write_selector(tmp_path / "win", "gfx1100", "gfx1151", change=windows)
     finished = run("selector", "merge", win, linux, "--output", tmp_path / "dist")
@@ -207,7 +207,7 @@ def test_it_says_what_there_is_for_which_platform(run: Run, tmp_path: Path) -> N
     ]
 
 
-def test_its_document_names_what_was_merged(run: Run, tmp_path: Path) -> None:
+def test_the_json_of_merge_lists_the_merged_selectors(run: Run, tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942")
     win = write_selector(tmp_path / "win", "gfx1151", change=windows)
     finished = run("selector", "merge", win, linux, "--output", tmp_path / "dist", "--json")
@@ -223,13 +223,13 @@ def test_its_document_names_what_was_merged(run: Run, tmp_path: Path) -> None:
     }
 
 
-def test_a_default_may_be_a_product(run: Run, tmp_path: Path) -> None:
+def test_the_default_family_can_be_a_product_name(run: Run, tmp_path: Path) -> None:
     one, two = write_selector(tmp_path / "one", "gfx942"), write_selector(tmp_path / "two", "gfx1100")
     run("selector", "merge", one, two, "-o", tmp_path / "dist", "--default-family", "MI300X")
     assert facts_of(tmp_path / "dist/rocm-7.0.0.tar.gz")["DEFAULT_FAMILY"] == "gfx942"
 
 
-def test_versions_that_differ_end_it_before_anything_is_written(run: Run, tmp_path: Path) -> None:
+def test_different_versions_are_refused_and_nothing_is_written(run: Run, tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx950", options=PlanOptions(version="7.0.1"))
     finished = run("selector", "merge", one, two, "--output", tmp_path / "dist")
@@ -240,7 +240,7 @@ def test_versions_that_differ_end_it_before_anything_is_written(run: Run, tmp_pa
     assert not (tmp_path / "dist").exists()
 
 
-def test_plans_as_they_are_printed_give_the_same_as_what_was_built(run: Run, tmp_path: Path) -> None:
+def test_merging_json_plans_gives_the_same_result_as_merging_built_selectors(run: Run, tmp_path: Path) -> None:
     plan = run("build", "--dry-run", "--artifact-dir", SAMPLE_SDK, "--json", "--quiet")
     (tmp_path / "plan.json").write_text(plan.stdout, encoding="utf-8")
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "built").run()
@@ -250,7 +250,7 @@ def test_plans_as_they_are_printed_give_the_same_as_what_was_built(run: Run, tmp
     assert one == two
 
 
-def test_sdists_plans_and_folders_may_be_at_urls(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sdists_plans_and_folders_can_be_at_urls(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("obstore")
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
     sdist = write_selector(tmp_path / "www/one", "gfx942")

@@ -55,14 +55,14 @@ def ranges(wheel: Path, faulty: FaultyServer) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_wheel_at_a_url_gives_the_same_results(run: Run, wheel: Path, ranges: str, command: tuple[str, ...]) -> None:
+def test_a_wheel_at_a_url_has_the_same_results(run: Run, wheel: Path, ranges: str, command: tuple[str, ...]) -> None:
     local, remote = run(*command, wheel, "--json", "--quiet"), run(*command, ranges, "--json", "--quiet")
     assert remote.status == local.status
     assert json.loads(remote.stdout) == json.loads(local.stdout.replace(str(wheel), ranges))
     assert remote.stderr == local.stderr.replace(str(wheel), ranges)
 
 
-def test_text_names_the_url_and_how_much_was_read(run: Run, wheel: Path, ranges: str, faulty: FaultyServer) -> None:
+def test_text_output_has_the_url_and_the_bytes_read(run: Run, wheel: Path, ranges: str, faulty: FaultyServer) -> None:
     finished = run("device", "list", f"{ranges}?signature=secret")
     assert finished.stdout.startswith("demo/libtwo.so: fat binary, 2 bundles, ")
     found = re.search(r"read ([\d.]+) kB of 8\.[45] MB: (\S+)\n", finished.stderr)
@@ -73,13 +73,13 @@ def test_text_names_the_url_and_how_much_was_read(run: Run, wheel: Path, ranges:
     assert "rocwheel-" not in finished.stdout + finished.stderr
 
 
-def test_an_audit_says_what_it_did_not_compare(run: Run, ranges: str, faulty: FaultyServer) -> None:
+def test_audit_reports_that_record_hashes_were_not_compared(run: Run, ranges: str, faulty: FaultyServer) -> None:
     finished = run("audit", "--no-closed", ranges)
     assert re.search(r"read \d+\.\d kB of 8\.[45] MB, without comparing the hashes in RECORD", finished.stderr)
     assert faulty.sent < 200_000
 
 
-def test_findings_in_files_name_the_url_and_stay_the_same(run: Run, wheel: Path, ranges: str, tmp_path: Path) -> None:
+def test_findings_in_files_have_the_url_without_secrets(run: Run, wheel: Path, ranges: str, tmp_path: Path) -> None:
     secret = ranges.replace("://", "://me:password@") + "?signature=secret"
     written = []
     for number, place in enumerate((wheel, ranges, secret)):
@@ -97,7 +97,7 @@ def test_findings_in_files_name_the_url_and_stay_the_same(run: Run, wheel: Path,
 
 
 @pytest.mark.parametrize("words", [("--with", "{}"), ("--with={}",)], ids=["apart", "joined"])
-def test_packages_beside_those_that_are_audited_may_be_at_a_url(
+def test_packages_for_the_with_option_can_be_at_a_url(
     run: Run, tmp_path: Path, ranges: str, words: tuple[str, ...], faulty: FaultyServer
 ) -> None:
     other = make_wheel(tmp_path / "other", "other", {"other.py": b""}, requires=("demo",))
@@ -108,7 +108,7 @@ def test_packages_beside_those_that_are_audited_may_be_at_a_url(
     assert run("audit", "--closed", other).status == 1
 
 
-def test_a_server_without_ranges_sends_the_whole_file(run: Run, wheel: Path) -> None:
+def test_a_server_without_range_support_sends_the_whole_file(run: Run, wheel: Path) -> None:
     with served(wheel.parent) as address:
         url = f"{address}/{wheel.name}"
         finished = run("inspect", url)
@@ -133,7 +133,7 @@ def test_a_wheel_in_a_bucket_is_read_by_range(run: Run, wheel: Path, s3: S3Serve
     assert f"s3://{BUCKET}/a/{wheel.name}!demo/libtwo.so" in finished.stdout
 
 
-def test_a_stored_archive_is_read_where_its_tables_are(run: Run, tmp_path: Path, faulty: FaultyServer) -> None:
+def test_only_the_tables_of_a_stored_kpack_archive_are_read(run: Run, tmp_path: Path, faulty: FaultyServer) -> None:
     kernels = {("lib/libx.so", 0, "gfx906"): (FIXTURES / "elf/gfx906.co").read_bytes() + os.urandom(6 << 20)}
     path = tmp_path / "x-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
@@ -144,18 +144,18 @@ def test_a_stored_archive_is_read_where_its_tables_are(run: Run, tmp_path: Path,
     assert faulty.sent < 400_000
 
 
-def test_a_library_at_a_url_is_read_as_well(run: Run, faulty: FaultyServer) -> None:
+def test_a_library_at_a_url_can_be_read(run: Run, faulty: FaultyServer) -> None:
     faulty.files["/libtwo.so"] = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
     local = run("device", "list", FIXTURES / "v22/libtwo.plain.so", "--json", "--quiet")
     remote = run("device", "list", f"{faulty.address}/libtwo.so", "--json", "--quiet")
     assert remote.stdout == local.stdout.replace(str(FIXTURES / "v22/libtwo.plain.so"), f"{faulty.address}/libtwo.so")
 
 
-def test_a_file_url_is_a_path(run: Run, wheel: Path) -> None:
+def test_a_file_url_is_treated_as_a_path(run: Run, wheel: Path) -> None:
     assert run("inspect", wheel.as_uri()) == run("inspect", wheel)
 
 
-def test_what_is_not_there_is_named(run: Run, faulty: FaultyServer) -> None:
+def test_a_missing_url_is_reported(run: Run, faulty: FaultyServer) -> None:
     finished = run("inspect", f"{faulty.address}/no.whl?word=secret")
     assert (finished.status, finished.stderr) == (
         1,
@@ -163,7 +163,7 @@ def test_what_is_not_there_is_named(run: Run, faulty: FaultyServer) -> None:
     )
 
 
-def test_a_command_that_fails_neither_says_what_it_read_nor_asks_again(
+def test_a_failing_command_does_not_report_bytes_read_or_repeat_requests(
     run: Run, ranges: str, wheel: Path, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(data: object, **_: object) -> None:
@@ -177,7 +177,7 @@ def test_a_command_that_fails_neither_says_what_it_read_nor_asks_again(
     assert run("inspect", ranges).stderr == f"error: {ranges}: is no good\n"
 
 
-def test_a_damaged_wheel_at_a_url_is_named(run: Run, wheel: Path, faulty: FaultyServer) -> None:
+def test_a_damaged_wheel_at_a_url_is_reported(run: Run, wheel: Path, faulty: FaultyServer) -> None:
     faulty.files["/cut-1.0-py3-none-any.whl"] = wheel.read_bytes()[:1_000_000]
     url = f"{faulty.address}/cut-1.0-py3-none-any.whl"
     for command in COMMANDS:
@@ -187,12 +187,12 @@ def test_a_damaged_wheel_at_a_url_is_named(run: Run, wheel: Path, faulty: Faulty
         assert "Traceback" not in finished.stderr
 
 
-def test_other_commands_take_no_urls(run: Run, ranges: str, faulty: FaultyServer) -> None:
+def test_other_commands_refuse_urls(run: Run, ranges: str, faulty: FaultyServer) -> None:
     assert run("runpath", "show", ranges).status == 2
     assert faulty.requests == []
 
 
-def test_a_wheel_that_is_replaced_meanwhile_is_an_error(
+def test_a_wheel_replaced_during_reading_is_an_error(
     run: Run, ranges: str, wheel: Path, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replace(data: object, **_: object) -> None:
@@ -222,7 +222,7 @@ except WorkError as e:
 """
 
 
-def test_a_file_that_does_not_fit_is_never_taken_without_its_end(tmp_path: Path) -> None:
+def test_a_download_truncated_by_a_full_disk_is_not_used(tmp_path: Path) -> None:
     """A write to a disk that is about to be full takes the bytes that fit, and no error."""
     assert run_python(_FETCH, tmp_path / "a.whl", file_size=4096).startswith("https://x/a.whl: it can't be written to ")
 
@@ -311,7 +311,7 @@ PASSING = {
 @pytest.mark.deep
 @pytest.mark.parametrize("fault", PASSING)
 @pytest.mark.parametrize("name", ASKING)
-def test_what_passes_is_not_seen(run: Run, web: FaultProxy, here: Path, there: Path, name: str, fault: str) -> None:
+def test_brief_faults_are_retried(run: Run, web: FaultProxy, here: Path, there: Path, name: str, fault: str) -> None:
     web.break_down(PASSING[fault][0], times=PASSING[fault][1])
     done = run(*ASKING[name](web.address, here))
     assert (done.status, "error" in done.stderr) == (0, False), done.stderr
@@ -348,7 +348,7 @@ LOCKING = {"no permission": "403 Forbidden", "wrong password": "401 Unauthorized
 @pytest.mark.deep
 @pytest.mark.parametrize("fault", LASTING)
 @pytest.mark.parametrize("name", [name for name in ASKING if name != "lock"])
-def test_what_lasts_is_said(run: Run, web: FaultProxy, here: Path, there: Path, name: str, fault: str) -> None:
+def test_lasting_faults_are_reported(run: Run, web: FaultProxy, here: Path, there: Path, name: str, fault: str) -> None:
     words = ASKING[name](web.address, here)
     broken, found, remedy = LASTING[fault]
     web.break_down(broken)
@@ -367,7 +367,7 @@ def test_what_lasts_is_said(run: Run, web: FaultProxy, here: Path, there: Path, 
 @pytest.mark.deep
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "s3://bucket/x", "ftp://host/x"])
 @pytest.mark.parametrize("name", [name for name in ASKING if name != "lock"])
-def test_a_redirect_out_of_the_web_is_refused(
+def test_a_redirect_to_a_non_web_url_is_refused(
     run: Run, web: FaultProxy, here: Path, there: Path, name: str, target: str
 ) -> None:
     web.break_down(Fault(302, location=target))
@@ -381,7 +381,7 @@ def test_a_redirect_out_of_the_web_is_refused(
 @pytest.mark.slow
 @pytest.mark.deep
 @pytest.mark.parametrize("name", [name for name in ASKING if name != "lock"])
-def test_a_password_that_was_given_is_the_one_to_correct(run: Run, web: FaultProxy, here: Path, name: str) -> None:
+def test_a_wrong_password_in_the_url_is_reported(run: Run, web: FaultProxy, here: Path, name: str) -> None:
     web.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
     done = run(*ASKING[name](web.address.replace("//", "//me:wrong@"), here))
     assert done.status == 1
@@ -391,7 +391,7 @@ def test_a_password_that_was_given_is_the_one_to_correct(run: Run, web: FaultPro
 @pytest.mark.slow
 @pytest.mark.deep
 @pytest.mark.parametrize("fault", LOCKING)
-def test_what_the_resolver_meets_is_said(run: Run, web: FaultProxy, here: Path, fault: str) -> None:
+def test_faults_during_resolution_are_reported(run: Run, web: FaultProxy, here: Path, fault: str) -> None:
     words = ASKING["lock"](web.address, here)
     web.break_down(LASTING[fault][0])
     done = run(*words)
@@ -428,7 +428,7 @@ REFUSALS = {
 @pytest.mark.deep
 @pytest.mark.parametrize("fault", REFUSALS)
 @pytest.mark.parametrize("name", [name for name in ASKING if name != "lock"])
-def test_what_a_bucket_refuses_is_said(
+def test_refusals_by_a_bucket_are_reported_with_a_remedy(
     run: Run, bucket: FaultProxy, here: Path, there: Path, name: str, fault: str
 ) -> None:
     words = ASKING[name](f"s3://{BUCKET}", here)
@@ -452,7 +452,7 @@ def test_what_a_bucket_refuses_is_said(
     [("", "no permission"), ("/dist/", "clock"), ("/dist/", "overloaded"), ("/simple/", "wrong secret"),
      ("/simple/", "overloaded"), ("/simple/", "mute")],
 )  # fmt: skip
-def test_what_breaks_a_publication_leaves_the_index_whole(
+def test_a_failed_publication_leaves_the_index_intact(
     run: Run, bucket: FaultProxy, here: Path, tmp_path: Path, where: str, fault: str
 ) -> None:
     make_wheel(tmp_path / "new", "beta", {"beta.bin": b"beta"}, tag="py3-none-any", is_purelib=True)
@@ -484,7 +484,7 @@ def is_told(secret: str, folder: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ASKING)
-def test_a_password_is_used_and_nowhere_told(run: Run, web: FaultProxy, here: Path, tmp_path: Path, name: str) -> None:
+def test_a_password_is_used_but_never_shown(run: Run, web: FaultProxy, here: Path, tmp_path: Path, name: str) -> None:
     web.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
     words = ASKING[name](web.address.replace("//", "//me:s3cret@"), here)
     done = run(*words, "--json")
@@ -498,7 +498,7 @@ def test_a_password_is_used_and_nowhere_told(run: Run, web: FaultProxy, here: Pa
 @pytest.mark.parametrize(
     ("name", "fault"), [(name, fault) for name in ASKING for fault in (LOCKING if name == "lock" else LASTING)]
 )
-def test_a_password_is_in_no_error(
+def test_a_password_is_not_in_any_error(
     run: Run, web: FaultProxy, here: Path, tmp_path: Path, name: str, fault: str
 ) -> None:
     web.break_down(LASTING[fault][0])

@@ -63,7 +63,7 @@ def table() -> set[str]:
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
 
 
-def test_the_page_lists_the_commands_that_take_urls() -> None:
+def test_the_documentation_lists_the_commands_that_accept_urls() -> None:
     assert table() == {words[0] for words in (*TAKEN, *WRITTEN)} | BY_THEMSELVES == URL_ARGUMENTS.keys()
 
 
@@ -76,13 +76,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("words", WRITTEN, ids=" ".join)
-def test_a_command_that_writes_says_that_web_servers_are_only_read(run: Run, words: tuple[str, ...]) -> None:
+def test_a_command_that_writes_reports_that_web_servers_are_read_only(run: Run, words: tuple[str, ...]) -> None:
     done = run(*words[0].split(), *words[1:])
     assert (done.status, "can't be written to: web servers are read-only." in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", TAKEN, ids=" ".join)
-def test_a_command_that_takes_a_url_asks_there(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_command_that_accepts_a_url_contacts_the_server(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
     finished = run(*words[0].split(), *words[1:])
     assert finished.status == 1
     assert f"{NOBODY}/" in finished.stderr
@@ -110,9 +110,7 @@ def test_other_commands_refuse_a_url(run: Run, command: str, tmp_path: Path) -> 
     ],
     ids=" ".join,
 )
-def test_a_url_in_another_place_than_those_for_urls_is_refused_without_its_password(
-    run: Run, words: tuple[str, ...]
-) -> None:
+def test_a_url_in_another_argument_is_refused_without_printing_its_password(run: Run, words: tuple[str, ...]) -> None:
     finished = run(*words)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr.startswith("error: https://127.0.0.1:1/x")
@@ -131,7 +129,7 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
-def test_a_url_to_write_to_is_refused_with_what_to_do(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_output_url_is_refused_with_a_remedy(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
     finished = run(*words)
     assert (finished.status, finished.stdout) == (2, "")
     assert (
@@ -144,7 +142,7 @@ S3 = [(*(word.replace(NOBODY, "s3://bucket/place") for word in words),) for word
 
 
 @pytest.mark.parametrize("words", [*S3, ("publish", "here", "s3://bucket/place")], ids=" ".join)
-def test_without_the_extra_every_command_says_how_to_install_it(
+def test_every_command_says_how_to_install_a_missing_extra(
     run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "obstore"]:

@@ -44,7 +44,7 @@ def address(archives: Path, cache: Path) -> Iterator[str]:
         yield found
 
 
-def test_a_plan_from_a_url_is_that_from_the_folder(run: Run, archives: Path, address: str) -> None:
+def test_a_plan_from_a_url_equals_the_plan_from_the_folder(run: Run, archives: Path, address: str) -> None:
     local = run("build", "--dry-run", archives, "--json", "--quiet")
     for words in (("--artifact-dir", address), (f"--artifact-dir={address}",)):
         remote = run("build", "--dry-run", *words, "--json", "--quiet")
@@ -61,7 +61,7 @@ def test_artifacts_at_a_url_are_listed(run: Run, address: str, archives: Path) -
     assert len(json.loads(found.stdout)["artifacts"]) == len(list(archives.iterdir()))
 
 
-def test_what_the_store_has_no_more_is_not_used(run: Run, archives: Path, tmp_path: Path, cache: Path) -> None:
+def test_files_removed_from_the_store_are_not_used(run: Run, archives: Path, tmp_path: Path, cache: Path) -> None:
     there = tmp_path / "there"
     shutil.copytree(archives, there)
     with served(there) as address:
@@ -72,7 +72,7 @@ def test_what_the_store_has_no_more_is_not_used(run: Run, archives: Path, tmp_pa
     assert names[0] - names[1] == {"blas_lib_gfx906"}
 
 
-def test_packages_at_a_url_are_built_indexed_and_audited(run: Run, address: str, tmp_path: Path) -> None:
+def test_packages_at_a_url_can_be_indexed_and_audited(run: Run, address: str, tmp_path: Path) -> None:
     assert run("build", "--artifact-dir", address, "--dest-dir", tmp_path, "--quiet").status == 0
     with served(tmp_path / "dist") as dist:
         refused = run("index", dist)
@@ -89,7 +89,7 @@ def test_packages_at_a_url_are_built_indexed_and_audited(run: Run, address: str,
     assert "is a URL" not in beside.stderr
 
 
-def test_packages_at_a_url_are_published(run: Run, tmp_path: Path, cache: Path) -> None:
+def test_packages_at_a_url_can_be_published(run: Run, tmp_path: Path, cache: Path) -> None:
     for folder, name in (("dist", "alpha"), ("dist/gfx94X", "beta")):
         make_wheel(tmp_path / folder, name, {}, tag="py3-none-any", is_purelib=True)
     with served(tmp_path / "dist") as address:
@@ -100,7 +100,7 @@ def test_packages_at_a_url_are_published(run: Run, tmp_path: Path, cache: Path) 
     assert (tmp_path / "store/simple/gfx94X/beta/index.json").is_file()
 
 
-def test_commands_of_one_url_keep_what_they_have_fetched_apart(run: Run, tmp_path: Path, cache: Path) -> None:
+def test_a_command_keeps_files_that_another_command_fetched(run: Run, tmp_path: Path, cache: Path) -> None:
     for folder, name in (("dist", "alpha"), ("dist/gfx94X", "beta")):
         make_wheel(tmp_path / folder, name, {}, tag="py3-none-any", is_purelib=True)
     with served(tmp_path / "dist") as address:
@@ -111,7 +111,7 @@ def test_commands_of_one_url_keep_what_they_have_fetched_apart(run: Run, tmp_pat
     assert {path.name.partition("-")[0] for path in fetched} == {"alpha", "beta"}
 
 
-def test_files_that_another_process_uses_stay_as_they_are(
+def test_fetched_files_in_use_by_another_process_are_not_changed(
     run: Run, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any", is_purelib=True)
@@ -144,7 +144,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
-def test_nothing_is_fetched_for_a_command_line_that_is_wrong(
+def test_nothing_is_fetched_for_an_invalid_command_line(
     run: Run, archives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -163,7 +163,7 @@ def test_help_fetches_nothing(run: Run, archives: Path) -> None:
     assert (done.status, done.stdout[:20], asked) == (0, "Usage: rocwheel inde", [])
 
 
-def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:
+def test_a_file_url_is_equivalent_to_its_path(run: Run, archives: Path, cache: Path) -> None:
     assert run("artifacts", "list", archives.as_uri(), "-q") == run("artifacts", "list", archives, "-q")
     assert not cache.exists()
 
@@ -173,7 +173,7 @@ def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:
     [("repair", "s3://bucket/x.whl"), ("device", "split", "https://me:secret@host/dist", "-d", "out"), ("demo", "s3://b/x")],
     ids=" ".join,
 )  # fmt: skip
-def test_other_commands_say_that_they_take_no_url(run: Run, words: tuple[str, ...]) -> None:
+def test_other_commands_report_that_they_require_a_path(run: Run, words: tuple[str, ...]) -> None:
     found = run(*words)
     assert found.status == 2
     assert "is a URL, but this command requires a path here. Download its files first" in found.stderr
@@ -195,12 +195,12 @@ PACKAGES = "and packages with `rocwheel index mirror`. Then specify the folder."
     ],
     ids=["device split", "targets coherent", "attest"],
 )
-def test_what_helps_where_a_url_is_not_taken_brings_what_the_command_reads(
+def test_the_remedy_for_a_refused_url_says_how_to_download_the_files(
     run: Run, words: tuple[str, ...], remedy: str
 ) -> None:
     assert remedy in run(*words).stderr
 
 
-def test_urls_that_are_values_of_other_options_stay(run: Run, tmp_path: Path) -> None:
+def test_urls_in_other_options_are_left_unchanged(run: Run, tmp_path: Path) -> None:
     found = run("audit", tmp_path, "--with-requirements", "--index-url", "https://host.invalid/simple")
     assert "is a URL" not in found.stderr

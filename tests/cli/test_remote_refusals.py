@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_url_that_is_none_is_refused(run: Run, folder: Path, command: str, url: str, found: str) -> None:
+def test_an_invalid_url_is_refused(run: Run, folder: Path, command: str, url: str, found: str) -> None:
     done = run(*(word.format(url) for word in COMMANDS[command]))
     assert done.status == 2, done.stderr
     assert f": {found}" in done.stderr
@@ -64,7 +64,7 @@ def test_a_url_that_is_none_is_refused(run: Run, folder: Path, command: str, url
     ],
 )
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_endpoint_that_is_none_is_refused(
+def test_an_invalid_endpoint_is_refused(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, endpoint: str, found: str
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)

@@ -49,24 +49,24 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_check_fails_where_anything_would_change(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+def test_check_fails_if_a_wheel_would_change(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     assert run("repair", plugin_wheel, "--with", sdk_wheel, "--check").status == 1
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert run("repair", repaired_plugin(tmp_path / "out"), "--with", sdk_wheel, "--check").status == 0
 
 
-def test_json_names_what_was_written(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+def test_json_lists_the_written_wheels(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--json")
     document = json.loads(done.stdout)
     assert (document["schema"], document["written"]) == ("rocwheel.repair/1", [str(repaired_plugin(tmp_path / "out"))])
 
 
-def test_no_changes_are_printed_when_quiet(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
+def test_quiet_mode_prints_no_changes(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
     for options in (("--dry-run",), ("--check",), ("--output", tmp_path / "out")):
         assert run("repair", plugin_wheel, *options, "--quiet").stdout == ""
 
 
-def test_files_that_change_alike_are_one_entry(run: Run, tmp_path: Path) -> None:
+def test_identical_changes_are_grouped_into_one_entry(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", *(Lib(f"{name}.so", (), "/tmp/build") for name in "abcd"))
     files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
     wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
@@ -78,7 +78,7 @@ def test_files_that_change_alike_are_one_entry(run: Run, tmp_path: Path) -> None
     ]
 
 
-def test_what_many_unchanged_files_lack_is_counted(run: Run, tmp_path: Path) -> None:
+def test_unresolved_libraries_of_many_unchanged_files_are_counted(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", *(Lib(f"{name}.so", ("libnowhere.so.1",)) for name in "abcde"))
     files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
     wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
@@ -89,7 +89,7 @@ def test_what_many_unchanged_files_lack_is_counted(run: Run, tmp_path: Path) -> 
     ]
 
 
-def test_the_last_option_for_a_kind_of_run_paths_counts(run: Run, plugin_wheel: Path) -> None:
+def test_the_last_of_rpath_and_no_rpath_wins(run: Run, plugin_wheel: Path) -> None:
     given = [
         run("repair", plugin_wheel, "--dry-run", *options).stdout
         for options in (("--rpath", "--no-rpath"), ("--no-rpath",))
@@ -97,23 +97,21 @@ def test_the_last_option_for_a_kind_of_run_paths_counts(run: Run, plugin_wheel: 
     assert given[0] == given[1]
 
 
-def test_a_pin_that_has_nothing_to_pin_is_reported(run: Run, tmp_path: Path) -> None:
+def test_a_pin_without_effect_is_reported(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     done = run("repair", wheel, "--check", "--pin", "minor")
     told = "--pin minor has no effect, because no requirements for --with packages are added to the wheel"
     assert (done.status, told in " ".join(done.stderr.split())) == (0, True)
 
 
-def test_wheels_of_one_folder_may_be_pinned_to_each_other(run: Run, tmp_path: Path) -> None:
+def test_wheels_of_one_folder_can_be_pinned_to_each_other(run: Run, tmp_path: Path) -> None:
     for name in ("one", "two"):
         make_wheel(tmp_path / "dist", name, {f"{name}/__init__.py": b""}, tag="py3-none-any")
     done = run("repair", tmp_path / "dist", "--check", "--pin", "minor")
     assert (done.status, done.stderr) == (0, "")
 
 
-def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_rest_on_a_layout(
-    run: Run, tmp_path: Path
-) -> None:
+def test_requirements_based_on_the_known_layout_of_a_package_are_reported(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
     done = run("repair", wheel, "--dry-run")
@@ -128,7 +126,7 @@ def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_rest_on_a
     assert run("repair", wheel, "--dry-run", "--quiet").stderr == ""
 
 
-def test_requirements_with_a_version_are_not_reported_to_be_open(run: Run, tmp_path: Path) -> None:
+def test_requirements_with_a_version_are_not_reported_as_unpinned(run: Run, tmp_path: Path) -> None:
     """Where the package at hand takes the place of a path that led to a ROCm, its minor version is required."""
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), run_path="/opt/rocm/lib"))
     hip = build_tree(tmp_path / "hip", Lib("libamdhip64.so.7", soname="libamdhip64.so.7"))
@@ -140,7 +138,7 @@ def test_requirements_with_a_version_are_not_reported_to_be_open(run: Run, tmp_p
     assert "allows any version" not in done.stderr
 
 
-def test_system_libraries_of_the_settings_need_no_repair(run: Run, tmp_path: Path) -> None:
+def test_system_libraries_from_the_settings_need_no_repair(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libvendor.so.1",)))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, tag="py3-none-manylinux_2_5_x86_64")
     config = tmp_path / "settings.toml"
@@ -150,7 +148,7 @@ def test_system_libraries_of_the_settings_need_no_repair(run: Run, tmp_path: Pat
 
 
 @pytest.mark.parametrize("way", ["option", "settings"])
-def test_libraries_that_are_opened_by_name_get_an_entry_and_a_requirement(
+def test_libraries_opened_with_dlopen_get_a_run_path_entry_and_a_requirement(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -165,7 +163,7 @@ def test_libraries_that_are_opened_by_name_get_an_entry_and_a_requirement(
     assert b"Requires-Dist: rocm-sdk-core>=7,<11\n" in after["ext-1.0.dist-info/METADATA"]
 
 
-def test_a_folder_stands_for_its_wheels_and_repaired_ones_go_to_a_folder_of_that_name(
+def test_all_wheels_of_a_folder_are_repaired_into_the_default_output_folder(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "work").mkdir()
@@ -176,7 +174,7 @@ def test_a_folder_stands_for_its_wheels_and_repaired_ones_go_to_a_folder_of_that
     ]
 
 
-def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
+def test_libraries_left_to_the_system_are_reported(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libcudart.so.12", "libamdhip64.so.7"), "/usr/local/cuda/lib64"))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, tag="py3-none-manylinux_2_5_x86_64")
     done = run("repair", wheel, "--dry-run")
@@ -200,7 +198,7 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
     assert told["edits"]["ext/a.so"]["value"] == "$ORIGIN/../_rocm_sdk_core/lib:/usr/local/cuda/lib64"
 
 
-def test_a_file_that_stays_as_it_was_is_told_with_the_reason(run: Run, tmp_path: Path) -> None:
+def test_an_unchanged_file_is_reported_with_the_reason(run: Run, tmp_path: Path) -> None:
     tree = build_tree(
         tmp_path / "tree",
         Lib("a.so", ("libmid.so",), "/opt/tool/lib:$ORIGIN/lib:$ORIGIN/other", is_rpath=True),
@@ -214,7 +212,7 @@ def test_a_file_that_stays_as_it_was_is_told_with_the_reason(run: Run, tmp_path:
     assert f"  ext/lib/libmid.so: left unchanged, {reason}\n" in done.stdout
 
 
-def test_many_findings_of_one_kind_are_counted_and_json_has_all(run: Run, tmp_path: Path) -> None:
+def test_similar_findings_are_counted_and_json_lists_all(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", *(Lib(f"{name}.so", ("libnowhere.so.1",)) for name in "abcde"))
     files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
     wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
@@ -233,7 +231,7 @@ def test_many_findings_of_one_kind_are_counted_and_json_has_all(run: Run, tmp_pa
     assert told["unmended_rules"] == ["unresolved-library"] * 5
 
 
-def test_what_a_file_finds_is_told_once_below_all_its_changes(run: Run, tmp_path: Path) -> None:
+def test_the_libraries_a_file_finds_are_listed_once_below_all_its_changes(run: Run, tmp_path: Path) -> None:
     tree = build_tree(
         tmp_path / "tree", Lib("a.so", ("libx.so.1",), "/tmp/me:/opt/x"), Lib("b.so", ("libx.so.1",), "/opt/x")
     )

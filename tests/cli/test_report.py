@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 
-def test_the_page_is_written(run: Run, tmp_path: Path) -> None:
+def test_the_html_page_is_written(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"k.hsaco": bundle_of("gfx906")})
     done = run("report", wheel, "-o", tmp_path / "out/report.html")
     page = (tmp_path / "out/report.html").read_bytes()
@@ -35,7 +35,7 @@ def test_the_same_facts_are_printed_as_json(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("output", "found"), [("folder", "a folder"), ("file/x.html", "isn't a folder")])
-def test_a_place_where_no_page_can_go_is_refused_before_anything_is_read(
+def test_an_unusable_output_path_is_refused_before_any_input_is_read(
     output: str, found: str, run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -47,13 +47,13 @@ def test_a_place_where_no_page_can_go_is_refused_before_anything_is_read(
     assert "bad-1.0" not in done.stderr
 
 
-def test_without_a_place_for_the_page_nothing_is_read(run: Run, tmp_path: Path) -> None:
+def test_a_missing_output_option_is_reported_before_any_input_is_read(run: Run, tmp_path: Path) -> None:
     done = run("report", tmp_path)
     assert done.status == 2
     assert "-o report.html" in done.stderr
 
 
-def test_a_report_over_its_own_output_gives_the_same_page(run: Run, tmp_path: Path) -> None:
+def test_a_report_ignores_its_own_previous_output(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"123")
     output = tmp_path / "report.html"
     assert run("report", tmp_path, "-o", output, "-q").status == 0
@@ -62,7 +62,7 @@ def test_a_report_over_its_own_output_gives_the_same_page(run: Run, tmp_path: Pa
     assert output.read_bytes() == first
 
 
-def test_an_input_is_not_written_over(run: Run, tmp_path: Path) -> None:
+def test_an_input_is_not_overwritten(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"123")
     done = run("report", tmp_path, "-o", tmp_path / "file")
     assert (done.status, "is one of the report's inputs" in done.stderr) == (2, True)
@@ -70,7 +70,7 @@ def test_an_input_is_not_written_over(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["file", "older.html", "nothing"])
-def test_a_symlink_of_a_folder_is_not_replaced_by_the_page(run: Run, tmp_path: Path, target: str) -> None:
+def test_a_symlink_in_the_input_folder_is_not_replaced_by_the_page(run: Run, tmp_path: Path, target: str) -> None:
     (tmp_path / "file").write_bytes(b"123")
     assert run("report", tmp_path, "-o", tmp_path / "older.html", "-q").status == 0
     link = tmp_path / "link.html"
@@ -80,7 +80,7 @@ def test_a_symlink_of_a_folder_is_not_replaced_by_the_page(run: Run, tmp_path: P
     assert link.readlink() == Path(target)
 
 
-def test_what_cannot_be_read_is_shown_and_ends_with_2(run: Run, tmp_path: Path) -> None:
+def test_unreadable_files_are_shown_and_result_in_exit_status_2(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path, "alpha", {"a.so": b"\x7fELF\2\1" + os.urandom(4000)})
     done = run("report", tmp_path, "-o", tmp_path / "report.html")
     assert done.status == 2
@@ -88,7 +88,7 @@ def test_what_cannot_be_read_is_shown_and_ends_with_2(run: Run, tmp_path: Path) 
     assert b"Unreadable files" in (tmp_path / "report.html").read_bytes()
 
 
-def test_names_that_are_no_text_are_shown_as_escapes(run: Run, tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_shown_with_escapes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / os.fsdecode(b"a\xff")).write_bytes(b"123")
     assert run("report", tmp_path / "tree", "-o", tmp_path / "report.html").status == 0
@@ -96,7 +96,7 @@ def test_names_that_are_no_text_are_shown_as_escapes(run: Run, tmp_path: Path) -
     assert json.loads(run("report", tmp_path / "tree", "--json").stdout)["files"][0]["path"] == "a\udcff"
 
 
-def test_changes_since_an_older_state_are_told(run: Run, tmp_path: Path) -> None:
+def test_changes_since_older_packages_are_reported(run: Run, tmp_path: Path) -> None:
     old = make_wheel(tmp_path / "old", "alpha", {"a": b"1"})
     new = make_wheel(tmp_path / "new", "alpha", {"a": b"12"}, version="2.0")
     output = tmp_path / "report.html"
@@ -108,7 +108,7 @@ def test_changes_since_an_older_state_are_told(run: Run, tmp_path: Path) -> None
     assert b'id="against"' in output.read_bytes()
 
 
-def test_an_older_state_or_a_folder_that_is_missing_is_told_on_the_page(run: Run, tmp_path: Path) -> None:
+def test_missing_older_packages_and_folders_are_reported_on_the_page(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "new", "alpha", {"a": b"12"})
     output = tmp_path / "report.html"
     done = run("report", wheel, tmp_path / "gone", "--against", tmp_path / "absent", "-o", output)
@@ -121,7 +121,7 @@ def test_an_older_state_or_a_folder_that_is_missing_is_told_on_the_page(run: Run
     assert '<th scope="row">alpha</th>' in page
 
 
-def test_the_older_state_is_not_written_over(run: Run, tmp_path: Path) -> None:
+def test_the_older_packages_are_not_overwritten(run: Run, tmp_path: Path) -> None:
     old = make_wheel(tmp_path / "old", "alpha", {"a": b"1"})
     data = old.read_bytes()
     assert run("report", old, "--against", old, "-o", old).status == 2

@@ -27,7 +27,7 @@ def use(environment: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("release", [ROCM_6, ROCM_7], ids=lambda release: release.version)
-def test_tree_like_amds_becomes_packages_that_work_without_it(release: Release, tmp_path: Path) -> None:
+def test_a_tree_like_opt_rocm_becomes_packages_that_work_without_it(release: Release, tmp_path: Path) -> None:
     prefix = make_rocm_prefix(tmp_path, release)
     artifacts, packages, environment = tmp_path / "artifacts", tmp_path / "packages", tmp_path / "env"
 
@@ -47,7 +47,7 @@ def test_tree_like_amds_becomes_packages_that_work_without_it(release: Release, 
 
 
 @pytest.mark.parametrize("release", [ROCM_6, ROCM_7], ids=lambda release: release.version)
-def test_tree_like_amds_has_no_file_without_a_rule_but_its_tests(release: Release, tmp_path: Path) -> None:
+def test_in_a_tree_like_opt_rocm_only_the_tests_match_no_rule(release: Release, tmp_path: Path) -> None:
     make_rocm_prefix(tmp_path, release)
 
     imported = rocwheel("artifacts", "import", tmp_path / "rocm", "--output", tmp_path / "artifacts", "-v")

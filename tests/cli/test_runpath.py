@@ -28,7 +28,7 @@ def run(run: Run) -> Run:
 
 
 @pytest.mark.slow
-def test_show_lists_what_decides_the_search(run: Run) -> None:
+def test_show_lists_the_fields_that_affect_library_search(run: Run) -> None:
     finished = run("show", FIXTURES / "program-pie", FIXTURES / "librpath.so", FIXTURES / "static")
     assert finished.status == 0
     rows = [line.split() for line in finished.stdout.splitlines() if str(FIXTURES) in line]
@@ -40,7 +40,7 @@ def test_show_lists_what_decides_the_search(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_show_tells_machines_the_same(run: Run) -> None:
+def test_show_prints_the_same_facts_as_json(run: Run) -> None:
     path = FIXTURES / "program-pie"
     assert json.loads(run("show", "--json", path).stdout) == {
         "schema": "rocwheel.runpath.show/1",
@@ -58,7 +58,7 @@ def test_show_tells_machines_the_same(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_show_looks_into_wheels_and_folders(run: Run, tmp_path: Path) -> None:
+def test_show_looks_inside_wheels_and_folders(run: Run, tmp_path: Path) -> None:
     files = {"demo/librpath.so": FIXTURES / "librpath.so", "demo/gfx906.co": FIXTURES / "gfx906.co"}
     wheel = make_wheel(tmp_path / "dist", "demo", {**files, "demo/text.txt": b"text"})
     name = f"{wheel}!demo/librpath.so"
@@ -75,7 +75,7 @@ def test_show_refuses_a_wheel_without_elf_files(run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path: Path) -> None:
+def test_set_writes_changed_copies_and_leaves_the_originals_unchanged(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "program-pie"
     shutil.copy(FIXTURES / "program-pie", source)
     source.chmod(0o750)
@@ -89,7 +89,7 @@ def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path
 
 
 @pytest.mark.slow
-def test_a_run_path_that_is_not_text_is_written_and_shown(run: Run, tmp_path: Path) -> None:
+def test_a_run_path_that_is_not_utf8_is_written_and_shown(run: Run, tmp_path: Path) -> None:
     assert run("set", "/opt/caf\udce9", FIXTURES / "libplain.so", "--output", tmp_path).status == 0
     assert b"\0/opt/caf\xe9\0" in (tmp_path / "libplain.so").read_bytes()
     shown = run("show", "--json", tmp_path / "libplain.so")
@@ -98,7 +98,7 @@ def test_a_run_path_that_is_not_text_is_written_and_shown(run: Run, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_copy_is_not_setuid(run: Run, tmp_path: Path) -> None:
+def test_a_copy_loses_the_setuid_bit(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "program-pie"
     shutil.copy(FIXTURES / "program-pie", source)
     source.chmod(0o6755)
@@ -107,14 +107,14 @@ def test_a_copy_is_not_setuid(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_set_can_write_the_old_rpath(run: Run, tmp_path: Path) -> None:
+def test_set_can_write_rpath_instead_of_runpath(run: Run, tmp_path: Path) -> None:
     run("set", "/opt/new", FIXTURES / "program-pie", "--output", tmp_path, "--rpath", "--quiet")
     elf = read_elf((tmp_path / "program-pie").read_bytes(), name="copy")
     assert (elf.rpath, elf.runpath) == ("/opt/new", None)
 
 
 @pytest.mark.slow
-def test_set_copies_a_file_that_is_right_byte_for_byte(run: Run, tmp_path: Path) -> None:
+def test_set_copies_an_already_correct_file_byte_for_byte(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "program-pie"
     finished = run("set", "/opt/answer", source, "--output", tmp_path)
     assert finished.stdout == f"{tmp_path / 'program-pie'}: already correct, copied unchanged\n"
@@ -142,9 +142,7 @@ def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
         ("/home/me/lib", "searches '/home/me/lib' from the build machine"),
     ],
 )
-def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
-    run: Run, tmp_path: Path, value: str, found: str
-) -> None:
+def test_a_run_path_that_audit_rejects_requires_force(run: Run, tmp_path: Path, value: str, found: str) -> None:
     arguments = ("set", value, FIXTURES / "libplain.so", "--output", tmp_path / "fixed")
     refused = run(*arguments)
     assert (refused.status, refused.stdout) == (2, "")
@@ -158,7 +156,7 @@ def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["$ORIGIN", "${ORIGIN}/../lib", "$ORIGIN/../../_rocm_sdk_core/lib", ""])
-def test_a_run_path_that_is_right_is_set_without_a_word(run: Run, tmp_path: Path, value: str) -> None:
+def test_a_valid_run_path_is_set_without_a_message(run: Run, tmp_path: Path, value: str) -> None:
     assert run("set", value, FIXTURES / "libplain.so", "--output", tmp_path, "--quiet") == (0, "", "")
     assert run("set", value, FIXTURES / "libplain.so", "--output", tmp_path).stderr == ""
 
@@ -170,7 +168,7 @@ def test_an_absolute_folder_is_set_with_a_warning(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_set_tells_machines_what_was_written(run: Run, tmp_path: Path) -> None:
+def test_set_prints_the_written_files_as_json(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "librpath.so"
     finished = run("set", "/opt/rocm", source, "--output", tmp_path, "--json")
     assert json.loads(finished.stdout) == {
@@ -182,7 +180,7 @@ def test_set_tells_machines_what_was_written(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run, tmp_path: Path) -> None:
+def test_every_file_that_cannot_be_changed_is_reported_and_no_file_is_written(run: Run, tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no program\n")
     good, static, missing = FIXTURES / "libplain.so", FIXTURES / "static", tmp_path / "missing"
@@ -200,7 +198,7 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run
 
 
 @pytest.mark.slow
-def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
+def test_two_files_with_the_same_output_name_are_refused(run: Run, tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "libplain.so", tmp_path)
     first, second = FIXTURES / "libplain.so", tmp_path / "libplain.so"
     finished = run("set", "/opt/rocm", first, second, "--output", tmp_path / "fixed")
@@ -212,7 +210,7 @@ def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_that_cannot_be_written_ends_with_status_1(run: Run, tmp_path: Path) -> None:
+def test_an_unwritable_folder_results_in_exit_status_1(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     target = tmp_path / "file" / "libplain.so"
     finished = run("set", "/opt/rocm", FIXTURES / "libplain.so", "--output", target.parent)
@@ -223,7 +221,7 @@ def test_a_folder_that_cannot_be_written_ends_with_status_1(run: Run, tmp_path: 
 
 @pytest.mark.slow
 @needs_compiler
-def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path: Path) -> None:
+def test_runpath_for_prints_the_entries_and_their_libraries(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "libhipblas.so.3")))
     options = ["--at", "site-packages/demo/", "--with", "rocm-sdk-core", "--with", "rocm-sdk-libraries"]
     lines = [line.split() for line in run("for", tree / "a.so", *options).stdout.splitlines()]
@@ -237,7 +235,7 @@ def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path
 
 @pytest.mark.slow
 @needs_compiler
-def test_runpath_for_names_a_library_that_looks_like_markup(run: Run, tmp_path: Path) -> None:
+def test_runpath_for_prints_a_library_name_that_looks_like_markup(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("lib[/l].so",)))
     finished = run("for", tree / "a.so", "--at", "demo/")
     assert (finished.status, finished.stderr) == (1, "lib[/l].so: neither in the packages nor on every system\n")
@@ -245,7 +243,7 @@ def test_runpath_for_names_a_library_that_looks_like_markup(run: Run, tmp_path: 
 
 @pytest.mark.slow
 @needs_compiler
-def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) -> None:
+def test_runpath_for_fails_if_a_library_cannot_be_found(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libfoo.so.1",)))
     finished = run("for", tree / "a.so", "--at", "demo/", "--json")
     assert finished.status == 1
@@ -261,7 +259,7 @@ def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) 
 
 @pytest.mark.slow
 @needs_compiler
-def test_runpath_for_finds_what_a_processor_alone_finds(run: Run, tmp_path: Path) -> None:
+def test_runpath_for_finds_libraries_for_a_given_cpu_level(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",)), Lib("sdk/glibc-hwcaps/x86-64-v2/libb.so"))
     command = ("for", tree / "a.so", "--at", "demo/", "--with", tree / "sdk", "--tool", "plain")
     assert run(*command).status == 1
@@ -270,14 +268,14 @@ def test_runpath_for_finds_what_a_processor_alone_finds(run: Run, tmp_path: Path
 
 @pytest.mark.slow
 @needs_compiler
-def test_runpath_for_names_packages_that_it_does_not_know(run: Run, tmp_path: Path) -> None:
+def test_runpath_for_refuses_an_unknown_package(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so"))
     finished = run("for", tree / "a.so", "--at", "demo/", "--with", "rocm-sdk-cor")
     expected = "a wheel, a folder, or one of rocm-sdk-core, rocm-sdk-libraries"
     assert finished == (2, "", f"error: --with rocm-sdk-cor: doesn't exist; expected {expected}\n")
 
 
-def test_a_file_before_the_run_path_is_recognized(run: Run, tmp_path: Path) -> None:
+def test_swapped_file_and_run_path_are_recognized(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "lib.so"
     path.write_bytes(b"")
     done = run("set", path, "$ORIGIN", "-o", tmp_path / "out")

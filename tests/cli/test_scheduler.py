@@ -19,16 +19,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("command", [["audit"], ["inspect"], ["inspect", "--deep"]])
-def test_reading_by_a_cluster_gives_the_same_document(
-    command: list[str], sample_dist: Path, dask_cluster: DaskCluster
-) -> None:
+def test_a_cluster_produces_the_same_document(command: list[str], sample_dist: Path, dask_cluster: DaskCluster) -> None:
     words = [*command, str(sample_dist), "--json", "--quiet"]
     here, there = rocwheel(*words), rocwheel(*words, "--scheduler", dask_cluster.address)
     assert (there.returncode, there.stderr) == (here.returncode, here.stderr)
     assert json.loads(there.stdout) == json.loads(here.stdout)
 
 
-def test_an_index_made_by_a_cluster_is_the_same_and_is_known_to_the_next_run(
+def test_an_index_written_with_a_cluster_is_the_same_and_is_reused_by_the_next_run(
     sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     dist = tmp_path / "dist"
@@ -47,7 +45,7 @@ def test_an_index_made_by_a_cluster_is_the_same_and_is_known_to_the_next_run(
 
 
 @pytest.mark.parametrize("command", ["audit", "inspect", "index"])
-def test_relative_paths_lead_workers_to_the_same_files(
+def test_workers_resolve_relative_paths_to_the_same_files(
     command: str, sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(sample_dist, tmp_path / "plain/dist")
@@ -57,7 +55,7 @@ def test_relative_paths_lead_workers_to_the_same_files(
     assert (done.returncode, done.stderr, done.stdout) == (whole.returncode, whole.stderr, whole.stdout)
 
 
-def test_an_index_of_relative_paths_lies_where_it_is_told_to(
+def test_an_index_of_relative_paths_is_written_to_the_given_folder(
     sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(sample_dist, tmp_path / "plain/dist")
@@ -70,7 +68,7 @@ def test_an_index_of_relative_paths_lies_where_it_is_told_to(
         assert Path("there", *page.parts[1:]).read_bytes() == page.read_bytes()
 
 
-def test_a_damaged_wheel_is_told_of_as_without_a_cluster(
+def test_a_damaged_wheel_is_reported_the_same_with_a_cluster(
     sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     dist = tmp_path / "dist"

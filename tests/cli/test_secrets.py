@@ -49,7 +49,7 @@ def test_no_command_prints_a_secret(run: Run, name: str, tmp_path: Path, monkeyp
             assert not re.search("hunter2|s3cret", done.stdout + done.stderr), shlex.join(words)
 
 
-def test_only_the_function_that_hides_secrets_gets_the_words_of_the_command_line() -> None:
+def test_only_the_secret_hiding_code_reads_sys_argv() -> None:
     uses = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in (ROOT / "src/rocwheel/cli").glob("*.py")

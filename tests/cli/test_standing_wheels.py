@@ -95,7 +95,7 @@ def builds(run: Run, tmp_path: Path, artifacts: Path) -> Builds:
     return found
 
 
-def test_wheels_of_which_nothing_changed_are_left_alone(builds: Builds) -> None:
+def test_unchanged_wheels_are_not_rewritten(builds: Builds) -> None:
     before = builds.stamps()
     for _ in range(2):
         assert builds.build() == builds.wheels() != set()
@@ -105,7 +105,7 @@ def test_wheels_of_which_nothing_changed_are_left_alone(builds: Builds) -> None:
     builds.require_clean()
 
 
-def test_a_standing_wheel_is_hashed_once_and_known_by_its_stamp_from_then_on(
+def test_an_existing_wheel_is_hashed_once_and_then_recognized_by_its_stamp(
     builds: Builds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[str] = []
@@ -122,13 +122,13 @@ def test_a_standing_wheel_is_hashed_once_and_known_by_its_stamp_from_then_on(
     assert hashed == []
 
 
-def test_without_the_cache_every_wheel_is_written(builds: Builds) -> None:
+def test_no_cache_rewrites_every_wheel(builds: Builds) -> None:
     before = builds.stamps()
     assert builds.build("--no-cache") == set()
     assert not set(builds.stamps().values()) & set(before.values())
 
 
-def test_a_changed_file_has_its_wheels_written_alone(run: Run, tmp_path: Path, artifacts: Path) -> None:
+def test_a_changed_file_causes_only_its_wheels_to_be_rewritten(run: Run, tmp_path: Path, artifacts: Path) -> None:
     shutil.copytree(artifacts, tmp_path / "artifacts", symlinks=True)
     builds = Builds(run, tmp_path, tmp_path / "artifacts")
     builds.build()
@@ -149,11 +149,11 @@ def test_a_changed_file_has_its_wheels_written_alone(run: Run, tmp_path: Path, a
         pytest.param(["--platform-tag", "linux_x86_64"], id="tag"),
     ],
 )
-def test_other_settings_leave_no_wheel_that_they_change(builds: Builds, options: list[str]) -> None:
+def test_a_changed_option_rewrites_the_affected_wheels(builds: Builds, options: list[str]) -> None:
     assert builds.build("--cache", *options) == set()
 
 
-def test_another_date_has_every_wheel_written(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_source_date_rewrites_every_wheel(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     assert builds.build() == set()
     builds.require_clean()
@@ -189,7 +189,7 @@ def replace_by_link(path: Path) -> None:
     ],
     ids=["flipped", "flipped and dated back", "gone", "truncated", "another mode", "a link"],
 )
-def test_a_wheel_that_is_another_now_is_written_again(builds: Builds, damage: Callable[[Path], None]) -> None:
+def test_a_modified_wheel_is_rewritten(builds: Builds, damage: Callable[[Path], None]) -> None:
     assert builds.build() == builds.wheels()  # from here on it is known by its stamp
     names, digests = builds.wheels(), builds.digests()
     damage(builds.dist / LIBRARIES)
@@ -200,7 +200,7 @@ def test_a_wheel_that_is_another_now_is_written_again(builds: Builds, damage: Ca
     assert builds.digests() == digests
 
 
-def test_a_new_wheel_with_a_flipped_bit_is_written_again(builds: Builds) -> None:
+def test_a_new_wheel_with_a_flipped_bit_is_rewritten(builds: Builds) -> None:
     """Its stamp is not trusted yet: whoever wrote to it right after the build may have left no trace in that."""
     digests = builds.digests()
     flip_and_date_back(builds.dist / LIBRARIES)
@@ -208,7 +208,7 @@ def test_a_new_wheel_with_a_flipped_bit_is_written_again(builds: Builds) -> None
     assert builds.digests() == digests
 
 
-def test_a_copy_of_a_wheel_in_its_place_is_left_alone(builds: Builds) -> None:
+def test_an_identical_copy_of_a_wheel_is_not_rewritten(builds: Builds) -> None:
     path = builds.dist / LIBRARIES
     shutil.copy(path, path.with_name("copy"))
     path.with_name("copy").replace(path)
@@ -217,7 +217,7 @@ def test_a_copy_of_a_wheel_in_its_place_is_left_alone(builds: Builds) -> None:
     assert path.stat().st_ino == inode
 
 
-def test_notes_with_flipped_bits_are_not_trusted(run: Run, builds: Builds) -> None:
+def test_damaged_cache_entries_about_wheels_are_not_trusted(run: Run, builds: Builds) -> None:
     for entry in read_contents(builds.dist.parents[1] / "cache/packed").entries:
         flip(Path(entry.path))
     before = builds.stamps()
@@ -228,7 +228,7 @@ def test_notes_with_flipped_bits_are_not_trusted(run: Run, builds: Builds) -> No
     builds.require_clean()
 
 
-def test_what_comes_from_archives_is_packed_into_wheels_again(run: Run, tmp_path: Path) -> None:
+def test_wheels_built_from_archives_are_always_rewritten(run: Run, tmp_path: Path) -> None:
     """Archives are unpacked for each build, so nothing is known by stamps."""
     builds = Builds(run, tmp_path, SAMPLE_SDK)
     assert builds.build() == builds.build() == set()
@@ -252,7 +252,7 @@ main()
 
 
 @pytest.mark.parametrize("wheels", [1, 3])
-def test_a_build_that_is_killed_between_two_wheels_leaves_none_that_is_wrong(
+def test_a_build_killed_between_two_wheels_leaves_no_wrong_wheel(
     run: Run, tmp_path: Path, artifacts: Path, wheels: int
 ) -> None:
     builds = Builds(run, tmp_path, artifacts)

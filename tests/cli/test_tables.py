@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 
-def test_a_table_never_folds_or_cuts_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_never_wraps_or_truncates_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("path")
     table.add_row("a" * 500)
     print_table(table)
     assert "a" * 500 in capsys.readouterr().out
 
 
-def test_a_text_in_a_table_begins_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_newline_in_a_table_cell_does_not_start_a_new_line(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("path\nof", show_footer=True)
     table.add_column("size", footer="2\n3")
     table.add_row("a\n::error::b", "1")
@@ -39,7 +39,7 @@ def test_a_text_in_a_table_begins_no_line(capsys: pytest.CaptureFixture[str]) ->
     assert "2\\n3" in out
 
 
-def test_a_file_name_with_what_looks_like_an_emoji_is_printed_as_it_is(run: Run, tmp_path: Path) -> None:
+def test_a_file_name_that_looks_like_an_emoji_code_is_printed_literally(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a:x:b"
     path.write_bytes(b"text")
     assert run("device", "list", path).stderr.startswith(f"error: {path}: no device code; ")
@@ -65,7 +65,7 @@ def table() -> Table:
     return made
 
 
-def test_a_table_that_fits_stays_as_it_is(table: Table) -> None:
+def test_a_table_that_fits_is_not_changed(table: Table) -> None:
     assert shown(table, 67) == (
         "\n"
         "  package            size   requested by\n"
@@ -92,7 +92,7 @@ def test_text_wraps_between_words_and_numbers_keep_their_units(table: Table) -> 
     )
 
 
-def test_columns_go_below_their_rows_where_their_words_have_no_room(table: Table) -> None:
+def test_columns_that_do_not_fit_are_moved_below_their_rows(table: Table) -> None:
     assert shown(table, 36) == (
         "\n"
         "  package            size\n"
@@ -107,7 +107,7 @@ def test_columns_go_below_their_rows_where_their_words_have_no_room(table: Table
     )
 
 
-def test_the_first_column_stays(table: Table) -> None:
+def test_the_first_column_always_remains(table: Table) -> None:
     assert shown(table, 18) == (
         "\n"
         "  package\n"
@@ -131,7 +131,7 @@ def test_the_first_column_stays(table: Table) -> None:
     )
 
 
-def test_a_word_that_is_wider_than_the_terminal_is_not_broken(table: Table) -> None:
+def test_a_word_wider_than_the_terminal_is_not_broken(table: Table) -> None:
     assert shown(table, 8) == (
         "\n"
         " package\n"

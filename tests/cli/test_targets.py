@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-def test_other_commands_take_names_of_products(run_targets: Run, tmp_path: Path) -> None:
+def test_other_commands_accept_product_names(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.co").write_bytes(bundle_of("gfx906"))
     assert run_targets("runs-on", "Radeon VII", tmp_path / "a.co").status == 0
     assert (
@@ -31,7 +31,7 @@ def test_other_commands_take_names_of_products(run_targets: Run, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_arguments_of_a_compiler_can_be_pasted_everywhere(run_targets: Run, tmp_path: Path) -> None:
+def test_compiler_arguments_are_accepted_by_all_commands(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     assert run_targets("flags", "--tool", "file-name", "--offload-arch=gfx90a:xnack+").stdout == "gfx90a-xnack+\n"
     assert run_targets("list", "--offload-arch=gfx906").stdout.splitlines()[1].startswith("gfx906 ")
@@ -57,7 +57,7 @@ def _documented_commands() -> list[object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "output"), _documented_commands())
-def test_documented_commands_print_what_the_documentation_shows(run_targets: Run, command: str, output: str) -> None:
+def test_documented_commands_print_the_documented_output(run_targets: Run, command: str, output: str) -> None:
     assert run_targets(*shlex.split(command)[2:]) == (0, output, "")
 
 
@@ -69,7 +69,7 @@ def test_documented_commands_print_what_the_documentation_shows(run_targets: Run
         (("runs-on", "gfx906"), "kernels.co", "a file or a folder"),
     ],
 )
-def test_a_pipe_is_refused_rather_than_left_out(
+def test_a_pipe_is_refused_instead_of_skipped(
     arguments: tuple[str, ...], name: str, wanted: str, run_targets: Run, tmp_path: Path
 ) -> None:
     pipe = tmp_path / name
@@ -79,7 +79,7 @@ def test_a_pipe_is_refused_rather_than_left_out(
 
 
 @pytest.mark.slow
-def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: Run) -> None:
+def test_list_prints_a_table_of_the_targets_that_match_the_filters(run_targets: Run) -> None:
     assert run_targets("list", "--filter", "family=gfx120X-all") == (
         0,
         (
@@ -124,21 +124,21 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: R
         pytest.param(["gfx11-generic", "gfx942"], ["gfx942", "gfx11-generic"], id="by name"),
     ],
 )
-def test_filters_of_list(run_targets: Run, arguments: list[str], expected: list[str]) -> None:
+def test_list_filters_targets(run_targets: Run, arguments: list[str], expected: list[str]) -> None:
     rows = json.loads(run_targets("list", *arguments, "--json").stdout)["targets"]
     assert [row["name"] for row in rows] == expected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("kind", "laptop"), ("feature", "wavefrontsize64")])
-def test_a_filter_that_can_never_match_is_wrong_usage(run_targets: Run, name: str, value: str) -> None:
+def test_a_filter_value_that_never_matches_is_a_usage_error(run_targets: Run, name: str, value: str) -> None:
     finished = run_targets("list", "--filter", f"{name}={value}")
     assert (finished.status, finished.stdout) == (2, "")
     assert f"--filter {name}: is '{value}'; expected one of" in finished.stderr
 
 
 @pytest.mark.slow
-def test_list_tells_every_fact_with_its_sources_as_json(run_targets: Run) -> None:
+def test_list_prints_every_fact_with_its_sources_as_json(run_targets: Run) -> None:
     assert json.loads(run_targets("list", "gfx1201", "--json").stdout) == {
         "schema": "rocwheel.targets/2",
         "targets": [
@@ -177,7 +177,7 @@ def test_verbose_list_adds_machine_numbers_and_sources(run_targets: Run) -> None
 
 
 @pytest.mark.slow
-def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
+def test_a_filter_without_matches_produces_a_warning(run_targets: Run) -> None:
     note = "no targets match; without options, `rocwheel targets list` prints all targets"
     assert run_targets("list", "--filter", "product=zzz") == (0, "", f"warning: {note}\n")
     assert run_targets("list", "--filter", "product=zzz", "-q") == (0, "", "")
@@ -194,32 +194,32 @@ def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
         pytest.param(["-DGPU_TARGETS=gfx906;gfx942"], "gfx906\ngfx942\n", id="pasted setting"),
     ],
 )
-def test_expand(run_targets: Run, arguments: list[str], expected: str | None) -> None:
+def test_list_converts_targets_and_families(run_targets: Run, arguments: list[str], expected: str | None) -> None:
     generics = "gfx908\ngfx90a\ngfx9-4-generic\ngfx10-3-generic\ngfx11-generic\n"
     assert run_targets("list", "--format", "targets", *arguments) == (0, expected or generics, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["MI300X", "RX 7900 XTX"], ["rx", "7900", "xtx", "mi300x"], ["RX-7900-XTX;MI300"]])
-def test_expand_takes_names_of_products(run_targets: Run, words: list[str]) -> None:
+def test_list_accepts_product_names(run_targets: Run, words: list[str]) -> None:
     assert run_targets("list", "--format", "targets", *words) == (0, "gfx942\ngfx1100\n", "")
 
 
 @pytest.mark.slow
-def test_a_product_of_several_targets_is_refused_with_the_choices(run_targets: Run) -> None:
+def test_a_product_name_with_several_targets_is_refused_with_the_choices(run_targets: Run) -> None:
     choices = "Radeon RX 5600M (gfx1010), Radeon Pro 5600M (gfx1011)"
     message = f"error: TARGETS: '5600M' matches several products; expected one of {choices}\n"
     assert run_targets("list", "--format", "targets", "5600M") == (2, "", message)
 
 
 @pytest.mark.slow
-def test_expand_native_asks_the_machine(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_detects_the_gpus_of_this_machine(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036")
     assert run_targets("list", "--format", "targets", "native").stdout == "gfx1036\ngfx1100\n"
 
 
 @pytest.mark.slow
-def test_native_without_a_gpu_says_what_is_missing(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_without_a_gpu_is_an_error_with_a_remedy(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
     message = (
         "error: native: no AMD GPU was found on this machine. "
@@ -229,7 +229,7 @@ def test_native_without_a_gpu_says_what_is_missing(run_targets: Run, monkeypatch
 
 
 @pytest.mark.slow
-def test_expand_as_json(run_targets: Run) -> None:
+def test_a_target_set_can_be_printed_as_json(run_targets: Run) -> None:
     assert json.loads(run_targets("list", "--format", "targets", "gfx942", "--json").stdout) == {
         "schema": "rocwheel.target-set/1",
         "form": "targets",
@@ -238,7 +238,7 @@ def test_expand_as_json(run_targets: Run) -> None:
 
 
 @pytest.mark.slow
-def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets: Run) -> None:
+def test_an_unknown_target_is_an_error_that_suggests_similar_names(run_targets: Run) -> None:
     assert run_targets("list", "--format", "targets", "gfx1109") == (
         2,
         "",
@@ -250,14 +250,14 @@ def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets:
 
 
 @pytest.mark.slow
-def test_an_option_that_sets_no_targets_is_wrong_usage(run_targets: Run) -> None:
+def test_an_unsupported_target_option_is_a_usage_error(run_targets: Run) -> None:
     finished = run_targets("list", "--format", "targets", "--no-offload-arch=gfx906")
     assert finished.status == 2
     assert "has no option --no-offload-arch" in finished.stderr
 
 
 @pytest.mark.slow
-def test_flags_are_ready_to_paste(run_targets: Run) -> None:
+def test_flags_can_be_pasted_into_a_compiler_command(run_targets: Run) -> None:
     assert run_targets("flags", "--tool", "hip", "gfx1100", "gfx90a:xnack+") == (
         0,
         "--offload-arch=gfx90a:xnack+ --offload-arch=gfx1100\n",
@@ -266,20 +266,20 @@ def test_flags_are_ready_to_paste(run_targets: Run) -> None:
 
 
 @pytest.mark.slow
-def test_flags_for_gentoo_take_optional_targets(run_targets: Run) -> None:
+def test_gentoo_flags_accept_optional_targets(run_targets: Run) -> None:
     assert 'IUSE="+amdgpu_targets_gfx1100 amdgpu_targets_gfx1031"\n' in (
         run_targets("flags", "--tool", "gentoo", "gfx1100", "--optional", "gfx1031").stdout
     )
 
 
 @pytest.mark.slow
-def test_optional_targets_are_refused_for_tools_that_know_none(run_targets: Run) -> None:
+def test_optional_targets_are_refused_for_tools_without_support(run_targets: Run) -> None:
     message = "error: --optional: cmake doesn't support optional targets; expected --tool gentoo or --tool ebuild\n"
     assert run_targets("flags", "--tool", "cmake", "gfx1100", "--optional", "gfx1031") == (2, "", message)
 
 
 @pytest.mark.slow
-def test_targets_are_read_from_gentoos_file_of_flags(run_targets: Run, tmp_path: Path) -> None:
+def test_targets_can_be_read_from_a_gentoo_desc_file(run_targets: Run, tmp_path: Path) -> None:
     desc = tmp_path / "amdgpu_targets.desc"
     desc.write_text("# Copyright\n\ngfx906 - Vega\ngfx1100 - RDNA3\n")
     assert run_targets("list", "--format", "targets", f"desc@{desc}", "gfx1030").stdout == "gfx906\ngfx1030\ngfx1100\n"
@@ -294,7 +294,7 @@ def test_targets_are_read_from_gentoos_file_of_flags(run_targets: Run, tmp_path:
     ],
     ids=["another form", "absent"],
 )
-def test_bad_file_of_flags_is_refused(run_targets: Run, tmp_path: Path, text: str | None, found: str) -> None:
+def test_a_malformed_gentoo_file_is_refused(run_targets: Run, tmp_path: Path, text: str | None, found: str) -> None:
     desc = tmp_path / "amdgpu_targets.desc"
     if text is not None:
         desc.write_text(text)
@@ -304,7 +304,7 @@ def test_bad_file_of_flags_is_refused(run_targets: Run, tmp_path: Path, text: st
 
 
 @pytest.mark.slow
-def test_flags_for_debian_builds_are_read_back(run_targets: Run) -> None:
+def test_debian_build_flags_can_be_read_back(run_targets: Run) -> None:
     text = run_targets("flags", "--tool", "debian-build", "gfx1100", "gfx90a:xnack+").stdout
     assert text == 'export ROCM_TARGET_ARCH_FIXED="gfx90a:xnack+ gfx1100"\n'
     assert run_targets("list", "--format", "targets", text).stdout == "gfx90a:xnack+\ngfx1100\n"
@@ -317,7 +317,7 @@ def test_detect_prints_a_line_for_each_gpu(run_targets: Run, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_detect_ends_with_1_when_a_required_gpu_is_absent(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detect_exits_with_1_if_a_required_gpu_is_absent(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
     variable = "ROCM_BOOTSTRAP_DISABLE_DETECTION"
     note = f"{variable}=1 overrides the GPUs that the kernel lists"
@@ -328,7 +328,7 @@ def test_detect_ends_with_1_when_a_required_gpu_is_absent(run_targets: Run, monk
 
 
 @pytest.mark.slow
-def test_a_variable_that_makes_no_sense_ends_with_2(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_variable_results_in_exit_status_2(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_TARGET_LST", "/nowhere")
     assert run_targets("detect") == (
         2,
@@ -338,7 +338,7 @@ def test_a_variable_that_makes_no_sense_ends_with_2(run_targets: Run, monkeypatc
 
 
 @pytest.mark.slow
-def test_detect_looks_at_the_captured_files_of_another_machine(run_targets: Run, tmp_path: Path) -> None:
+def test_detect_can_read_captured_files_of_another_machine(run_targets: Run, tmp_path: Path) -> None:
     gpu = "simd_count 416\ngfx_target_version {}\ndrm_render_minor 128\n"
     root = copied_machine(tmp_path, "simd_count 0\n", gpu.format(90402), gpu.format(100306))
     output = "gfx942  node 1  data-center  /dev/dri/renderD128\ngfx1036  node 2  integrated  /dev/dri/renderD128\n"
@@ -346,7 +346,7 @@ def test_detect_looks_at_the_captured_files_of_another_machine(run_targets: Run,
 
 
 @pytest.mark.slow
-def test_detect_tells_of_a_node_that_makes_no_sense_and_goes_on(run_targets: Run, tmp_path: Path) -> None:
+def test_detect_reports_a_malformed_node_and_continues(run_targets: Run, tmp_path: Path) -> None:
     root = copied_machine(tmp_path, "", "simd_count 416\ngfx_target_version 90402\n")
     found = run_targets("detect", "--root", root)
     problem = (
@@ -359,7 +359,7 @@ def test_detect_tells_of_a_node_that_makes_no_sense_and_goes_on(run_targets: Run
 
 
 @pytest.mark.slow
-def test_check_looks_at_the_captured_files_of_another_machine(
+def test_check_can_read_captured_files_of_another_machine(
     run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("container", "KUBERNETES_SERVICE_HOST"):
@@ -375,7 +375,7 @@ def test_check_looks_at_the_captured_files_of_another_machine(
 
 @pytest.mark.slow
 @pytest.mark.skipif(Path("/dev/kfd").exists(), reason="this machine has a GPU")
-def test_check_without_a_gpu_says_so_and_is_fine_unless_one_is_required(run_targets: Run) -> None:
+def test_check_without_a_gpu_succeeds_unless_a_gpu_is_required(run_targets: Run) -> None:
     assert run_targets("detect", "--check").status == 0
     assert run_targets("detect", "--check", "--require-gpu").status == 1
     report = json.loads(run_targets("detect", "--check", "--json").stdout)

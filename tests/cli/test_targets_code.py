@@ -30,7 +30,7 @@ def _wheel(folder: Path, name: str, *targets: str, requires: str = "") -> Path:
 
 
 @pytest.mark.slow
-def test_coherent_names_each_gap(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_reports_each_gap(run_targets: Run, tmp_path: Path) -> None:
     _wheel(tmp_path, "blas", "gfx906")
     _wheel(tmp_path, "torch", "gfx906", "gfx1100", requires="blas")
     assert run_targets("coherent", tmp_path) == (
@@ -46,7 +46,7 @@ def test_coherent_names_each_gap(run_targets: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_prints_json(run_targets: Run, tmp_path: Path) -> None:
     blas = _wheel(tmp_path, "blas", "gfx906")
     assert json.loads(run_targets("coherent", blas, "--targets", "gfx906,gfx90a", "--json").stdout) == {
         "schema": "rocwheel.coherence/1",
@@ -69,7 +69,7 @@ def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_coherent_names_what_is_needed_and_not_given(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_names_required_packages_that_were_not_given(run_targets: Run, tmp_path: Path) -> None:
     torch = _wheel(tmp_path, "torch", "gfx906", requires="blas>=2")
     expected = (
         "torch: gfx906\nnot compared, because these required packages weren't specified: blas\n"
@@ -99,7 +99,7 @@ def _selector(folder: Path, build_info: str, name: str = "rocm_sdk/_build_info.p
 
 
 @pytest.mark.slow
-def test_coherent_follows_the_extras_of_the_sdist_that_chooses_packages(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_follows_the_extras_of_the_selector_sdist(run_targets: Run, tmp_path: Path) -> None:
     extras = """[["libs==1.0", ""], ["dlls", "sys_platform == 'win32'"]]"""
     info = _BUILD_INFO.format(layout="neutral", extras=extras, selected='{"device": "device-{family}==1.0"}')
     sdist = _selector(tmp_path, info)
@@ -113,9 +113,7 @@ def test_coherent_follows_the_extras_of_the_sdist_that_chooses_packages(run_targ
 
 
 @pytest.mark.slow
-def test_coherent_counts_the_families_that_the_sdist_chooses_from_as_one_package(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_coherent_counts_the_families_of_the_selector_sdist_as_one_package(run_targets: Run, tmp_path: Path) -> None:
     selected = '{"libraries": "libs-{family}==1.0"}'
     _selector(tmp_path, _BUILD_INFO.format(layout="per-family", extras="[]", selected=selected))
     for family in ("gfx906", "gfx1030"):
@@ -129,7 +127,7 @@ def test_coherent_counts_the_families_that_the_sdist_chooses_from_as_one_package
 
 
 @pytest.mark.slow
-def test_coherent_passes_over_other_sdists_in_a_folder(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_skips_other_sdists_in_a_folder(run_targets: Run, tmp_path: Path) -> None:
     _wheel(tmp_path, "blas", "gfx906")
     sdist = _selector(tmp_path, "", "PKG-INFO")
     assert run_targets("coherent", tmp_path, "--quiet") == (0, "", "")
@@ -150,7 +148,7 @@ def test_coherent_refuses_a_damaged_sdist(run_targets: Run, tmp_path: Path, text
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["", " , "])
-def test_an_empty_list_of_required_targets_is_wrong_usage(run_targets: Run, tmp_path: Path, value: str) -> None:
+def test_an_empty_list_of_required_targets_is_a_usage_error(run_targets: Run, tmp_path: Path, value: str) -> None:
     message = "error: --targets: doesn't specify a GPU target; expected at least one, such as gfx1100\n"
     assert run_targets("coherent", _wheel(tmp_path, "blas", "gfx906"), "--targets", value) == (2, "", message)
 
@@ -162,14 +160,14 @@ def test_folders_without_wheels_are_refused(run_targets: Run, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_coherent_reduces_to_the_largest_set(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_reduce_prints_the_largest_common_set(run_targets: Run, tmp_path: Path) -> None:
     wheels = [_wheel(tmp_path, "blas", "gfx906", "gfx11-generic"), _wheel(tmp_path, "fft", "gfx1100", "gfx906")]
     assert run_targets("coherent", *wheels, "--reduce") == (0, "gfx906\ngfx1100\n", "")
     assert run_targets("coherent", *wheels, "--quiet") == (0, "", "")
 
 
 @pytest.mark.slow
-def test_a_reduced_set_without_targets_is_reported_with_the_reason(run_targets: Run, tmp_path: Path) -> None:
+def test_an_empty_reduced_set_is_reported_with_the_reason(run_targets: Run, tmp_path: Path) -> None:
     _wheel(tmp_path, "blas", "gfx906")
     _wheel(tmp_path, "fft", "gfx1100")
     assert run_targets("coherent", tmp_path, "--reduce") == (
@@ -180,7 +178,7 @@ def test_a_reduced_set_without_targets_is_reported_with_the_reason(run_targets: 
 
 
 @pytest.mark.slow
-def test_a_reduced_set_that_lacks_what_is_required_is_reported(run_targets: Run, tmp_path: Path) -> None:
+def test_a_reduced_set_without_a_required_target_is_reported(run_targets: Run, tmp_path: Path) -> None:
     blas = _wheel(tmp_path, "blas", "gfx906", "gfx1100")
     finished = run_targets("coherent", blas, "--reduce", "--targets", "gfx1100,gfx90a")
     assert finished == (1, "gfx906\ngfx1100\n", "the set doesn't support gfx90a, which --targets requires\n")
@@ -196,7 +194,7 @@ def test_wheels_without_device_code_are_coherent(run_targets: Run, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_code_that_the_catalog_does_not_know_is_compared_by_name(run_targets: Run, tmp_path: Path) -> None:
+def test_targets_unknown_to_the_catalog_are_compared_by_name(run_targets: Run, tmp_path: Path) -> None:
     _wheel(tmp_path, "blas", "gfx1100", "gfx1999")
     _wheel(tmp_path, "torch", "gfx1100", "gfx1999", "amdgcnspirv", requires="blas")
     finished = run_targets("coherent", tmp_path, "--quiet")
@@ -204,7 +202,7 @@ def test_code_that_the_catalog_does_not_know_is_compared_by_name(run_targets: Ru
 
 
 @pytest.mark.slow
-def test_a_reduced_set_can_be_given_to_require(run_targets: Run, tmp_path: Path) -> None:
+def test_a_reduced_set_can_be_passed_as_required_targets(run_targets: Run, tmp_path: Path) -> None:
     wheels = [_wheel(tmp_path, "a", "gfx90a:xnack+"), _wheel(tmp_path, "b", "gfx90a:sramecc+", "gfx90a:sramecc-")]
     reduced = run_targets("coherent", *wheels, "--reduce").stdout
     assert reduced == "gfx90a:xnack+\n"
@@ -212,7 +210,7 @@ def test_a_reduced_set_can_be_given_to_require(run_targets: Run, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_coherent_refuses_what_is_not_a_wheel(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_refuses_a_file_that_is_not_a_wheel(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.whl"
     path.write_bytes(b"no zip")
     assert run_targets("coherent", path) == (
@@ -223,7 +221,7 @@ def test_coherent_refuses_what_is_not_a_wheel(run_targets: Run, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_coherent_counts_no_gpu_as_served_that_a_folder_of_kernels_lacks(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_excludes_gpus_missing_from_a_kernel_folder(run_targets: Run, tmp_path: Path) -> None:
     kernels = "blas/lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat"
     members = {"blas/lib/librocblas.so.5": bundle_of("gfx906", "gfx1030"), kernels: b"x"}
     make_wheel(tmp_path, "blas", members)
@@ -240,9 +238,7 @@ def test_coherent_counts_no_gpu_as_served_that_a_folder_of_kernels_lacks(run_tar
 
 
 @pytest.mark.slow
-def test_coherent_counts_no_gpu_as_served_where_the_folder_of_kernels_is_absent(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_coherent_excludes_all_gpus_if_the_kernel_folder_is_missing(run_targets: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path, "blas", {"blas/lib/librocblas.so.5": bundle_of("gfx906", "gfx1030")})
     assert run_targets("coherent", tmp_path) == (
         1,
@@ -259,7 +255,7 @@ def test_coherent_counts_no_gpu_as_served_where_the_folder_of_kernels_is_absent(
 
 @pytest.mark.slow
 @needs_compiler
-def test_coherent_counts_no_gpu_as_served_whose_archive_is_lost(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_excludes_gpus_whose_archive_is_missing(run_targets: Run, tmp_path: Path) -> None:
     split_two(tmp_path / "two")
     split_two(tmp_path / "other")
     (tmp_path / "other/.kpack/two_gfx906.kpack").unlink()
@@ -312,7 +308,7 @@ DAMAGES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_wheel_does_not_keep_the_others_from_being_compared(
+def test_a_damaged_wheel_does_not_prevent_comparison_of_the_others(
     run_targets: Run, tmp_path: Path, damage: str
 ) -> None:
     damaged, said = DAMAGES[damage]
@@ -329,7 +325,7 @@ def test_a_damaged_wheel_does_not_keep_the_others_from_being_compared(
 
 
 @pytest.mark.slow
-def test_all_damaged_wheels_are_named_at_once(run_targets: Run, tmp_path: Path) -> None:
+def test_all_damaged_wheels_are_reported_together(run_targets: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path, "blas", {"blas/kernels.hipfb": bundle_of("gfx906")}, tag="py3-none-any")
     paths = []
     for number, (damaged, _) in enumerate(DAMAGES.values()):
@@ -341,7 +337,7 @@ def test_all_damaged_wheels_are_named_at_once(run_targets: Run, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_wheels_of_one_package_that_differ_are_named_beside_damaged_ones(run_targets: Run, tmp_path: Path) -> None:
+def test_conflicting_versions_are_reported_along_with_damaged_wheels(run_targets: Run, tmp_path: Path) -> None:
     for version in ("1.0", "2.0"):
         make_wheel(tmp_path, "blas", {}, version=version, tag="py3-none-any")
     path = _truncated(tmp_path)
@@ -368,7 +364,7 @@ def _deb(
 
 
 @pytest.mark.slow
-def test_gap_between_packages_is_named_as_for_wheels(run_targets: Run, tmp_path: Path) -> None:
+def test_a_gap_between_debian_packages_is_reported_as_for_wheels(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas4", "gfx906")
     _deb(tmp_path, "libhipblas2", Depends="librocblas4 (>= 5.0), libc6 (>= 2.38)")
     _deb(tmp_path, "libmiopen1", "gfx906", "gfx1100", Depends="libhipblas2 | other")
@@ -395,7 +391,7 @@ def test_gap_between_packages_is_named_as_for_wheels(run_targets: Run, tmp_path:
     ],
     ids=["another version of a given one", "one of ROCm", "before unpacking"],
 )
-def test_package_that_is_needed_but_not_given_is_named(
+def test_a_required_package_that_was_not_given_is_reported(
     run_targets: Run, tmp_path: Path, fields: dict[str, str], absent: str
 ) -> None:
     _deb(tmp_path, "librocblas4", "gfx906")
@@ -413,7 +409,7 @@ _NOT_GIVEN = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, but no give
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fields", ["Depends: libamdhip64-6\n", "Recommends: librocblas5-device\n"])
-def test_a_package_that_is_not_given_may_bring_the_folder_of_kernels(
+def test_a_required_package_that_was_not_given_may_contain_the_kernel_folder(
     run_targets: Run, tmp_path: Path, fields: str
 ) -> None:
     write_deb(tmp_path, "librocblas5", _BLAS, fields=fields)
@@ -423,15 +419,13 @@ def test_a_package_that_is_not_given_may_bring_the_folder_of_kernels(
 
 
 @pytest.mark.slow
-def test_the_folder_of_a_package_given_alone_is_not_judged(run_targets: Run, tmp_path: Path) -> None:
+def test_the_kernel_folder_of_a_single_package_is_not_checked(run_targets: Run, tmp_path: Path) -> None:
     finished = run_targets("coherent", write_deb(tmp_path, "librocblas5", _BLAS))
     assert (finished.status, finished.stdout.splitlines()[1]) == (0, f"librocblas5: {_NOT_GIVEN}")
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_absent_from_all_packages_that_are_needed_is_a_finding(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_a_kernel_folder_missing_from_all_required_packages_is_a_finding(run_targets: Run, tmp_path: Path) -> None:
     write_deb(tmp_path, "librocblas5", _BLAS, fields="Depends: libamdhip64-6, libc6\n")
     write_deb(tmp_path, "libamdhip64-6", {"./usr/lib/libamdhip64.so.6": b""})
     finished = run_targets("coherent", tmp_path)
@@ -439,7 +433,7 @@ def test_a_folder_that_is_absent_from_all_packages_that_are_needed_is_a_finding(
 
 
 @pytest.mark.slow
-def test_package_that_provides_the_needed_one_is_compared(run_targets: Run, tmp_path: Path) -> None:
+def test_a_package_that_provides_the_required_package_is_compared(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas-all", "gfx906", Provides="librocblas4 (= 5.5)")
     _deb(tmp_path, "libmiopen1", "gfx1100", Depends="librocblas4 (>= 5)")
     found = run_targets("coherent", tmp_path).stdout
@@ -447,7 +441,7 @@ def test_package_that_provides_the_needed_one_is_compared(run_targets: Run, tmp_
 
 
 @pytest.mark.slow
-def test_package_without_code_counts_by_what_it_declares(run_targets: Run, tmp_path: Path) -> None:
+def test_a_package_without_code_counts_by_its_declaration(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas-dev", X_ROCm_GPU_Architecture="gfx906 gfx1030")
     _deb(tmp_path, "libmiopen1", "gfx906", "gfx1100", Depends="librocblas-dev")
     found = run_targets("coherent", tmp_path).stdout
@@ -455,15 +449,13 @@ def test_package_without_code_counts_by_what_it_declares(run_targets: Run, tmp_p
 
 
 @pytest.mark.slow
-def test_declaration_without_features_fits_code_that_has_some(run_targets: Run, tmp_path: Path) -> None:
+def test_a_declaration_without_features_matches_code_with_features(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas4", "gfx90a:xnack+", "gfx90a:xnack-", X_ROCm_GPU_Architecture="gfx90a")
     assert run_targets("coherent", tmp_path).status == 0
 
 
 @pytest.mark.slow
-def test_declaration_of_other_targets_than_the_codes_is_a_finding_beside_those_on_the_others(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_a_declaration_that_differs_from_the_code_is_a_finding(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas4", "gfx906", "gfx90a", X_ROCm_GPU_Architecture="gfx906 gfx1100")
     _deb(tmp_path, "librocrand1", "gfx906")
     assert run_targets("coherent", tmp_path) == (
@@ -480,7 +472,7 @@ def test_declaration_of_other_targets_than_the_codes_is_a_finding_beside_those_o
 
 
 @pytest.mark.slow
-def test_json_has_both_lists_of_a_wrong_declaration(run_targets: Run, tmp_path: Path) -> None:
+def test_json_has_both_lists_of_an_incorrect_declaration(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas4", "gfx906", "gfx90a", X_ROCm_GPU_Architecture="gfx906")
     found = json.loads(run_targets("coherent", tmp_path, "--json").stdout)
     assert found["coherent"] is False
@@ -488,7 +480,7 @@ def test_json_has_both_lists_of_a_wrong_declaration(run_targets: Run, tmp_path: 
 
 
 @pytest.mark.slow
-def test_malformed_word_in_a_declaration_is_refused_with_the_package(run_targets: Run, tmp_path: Path) -> None:
+def test_a_malformed_declaration_is_refused_with_the_package_name(run_targets: Run, tmp_path: Path) -> None:
     path = _deb(tmp_path, "librocblas4", X_ROCm_GPU_Architecture="gfx906 gfx90a:xnack")
     finished = run_targets("coherent", tmp_path)
     assert (finished.status, finished.stdout) == (2, "")
@@ -496,7 +488,7 @@ def test_malformed_word_in_a_declaration_is_refused_with_the_package(run_targets
 
 
 @pytest.mark.slow
-def test_package_of_another_architecture_is_refused(run_targets: Run, tmp_path: Path) -> None:
+def test_a_package_for_another_architecture_is_refused(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas4", "gfx906")
     _deb(tmp_path, "libhipblas2")
     _deb(tmp_path, "rocm-cmake", architecture="all")
@@ -509,7 +501,7 @@ def test_package_of_another_architecture_is_refused(run_targets: Run, tmp_path: 
 
 
 @pytest.mark.slow
-def test_two_versions_of_one_package_are_refused(run_targets: Run, tmp_path: Path) -> None:
+def test_two_versions_of_a_package_are_refused(run_targets: Run, tmp_path: Path) -> None:
     first = _deb(tmp_path, "librocblas4", "gfx906")
     second = _deb(tmp_path, "librocblas4", "gfx906", version="6.1-1")
     assert run_targets("coherent", tmp_path) == (
@@ -539,7 +531,7 @@ def test_two_versions_of_one_package_are_refused(run_targets: Run, tmp_path: Pat
     ],
     ids=["no archive", "no members", "no control", "control without version"],
 )
-def test_damaged_package_is_told_after_the_comparison_of_the_others(
+def test_a_damaged_package_is_reported_after_comparing_the_others(
     run_targets: Run, tmp_path: Path, data: bytes, found: str
 ) -> None:
     _deb(tmp_path, "librocblas4", "gfx906")
@@ -553,7 +545,7 @@ def test_damaged_package_is_told_after_the_comparison_of_the_others(
 
 
 @pytest.mark.slow
-def test_package_cut_off_anywhere_is_refused_not_half_read(run_targets: Run, tmp_path: Path) -> None:
+def test_a_package_truncated_anywhere_is_refused(run_targets: Run, tmp_path: Path) -> None:
     whole = _deb(tmp_path, "librocblas4", "gfx906").read_bytes()
     for size in range(0, len(whole), len(whole) // 12):
         (tmp_path / "librocblas4_5.5-1_amd64.deb").write_bytes(whole[:size])
@@ -569,7 +561,7 @@ def test_wheels_and_debian_packages_are_compared_together(run_targets: Run, tmp_
 
 
 @pytest.mark.slow
-def test_code_in_static_libraries_counts(run_targets: Run, tmp_path: Path) -> None:
+def test_code_in_static_libraries_is_included(run_targets: Run, tmp_path: Path) -> None:
     library = ar_archive({"conv.o": bundle_of("gfx906"), "gemm.o": bundle_of("gfx90a")})
     files = {"usr/lib/libdevice_operations.a": library}
     write_deb(tmp_path, "libck-dev", files, fields="X-ROCm-GPU-Architecture: gfx906 gfx90a\n")
@@ -579,7 +571,7 @@ def test_code_in_static_libraries_counts(run_targets: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_code_that_a_static_library_carries_undeclared_is_counted(run_targets: Run, tmp_path: Path) -> None:
+def test_undeclared_code_in_a_static_library_is_reported(run_targets: Run, tmp_path: Path) -> None:
     library = ar_archive({"conv.o": bundle_of("gfx906"), "gemm.o": bundle_of("gfx90a"), "pool.o": bundle_of("gfx90a")})
     declared = "X-ROCm-GPU-Architecture: gfx906\n"
     write_deb(tmp_path, "libck-dev", {"usr/lib/libdevice_operations.a": library}, fields=declared)
@@ -592,7 +584,7 @@ def test_code_that_a_static_library_carries_undeclared_is_counted(run_targets: R
 
 
 @pytest.mark.slow
-def test_a_package_that_nobody_needs_may_serve_less(run_targets: Run, tmp_path: Path) -> None:
+def test_a_package_that_no_other_package_requires_may_support_fewer_targets(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas4", "gfx906", "gfx1100")
     _deb(tmp_path, "libmiopen1", "gfx906", "gfx1100", Depends="librocblas4")
     _deb(tmp_path, "libck-dev", "gfx90a")
@@ -611,7 +603,7 @@ def test_a_package_that_nobody_needs_may_serve_less(run_targets: Run, tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_library_that_compiles_what_its_database_lacks_is_noted(run_targets: Run, tmp_path: Path) -> None:
+def test_a_library_that_compiles_missing_kernels_at_first_use_is_noted(run_targets: Run, tmp_path: Path) -> None:
     files = {"usr/lib/librocfft.so.0": bundle_of("gfx906", "gfx90a")}
     files["usr/lib/rocfft/rocfft_kernel_cache_gfx90a.db"] = b""
     write_deb(tmp_path, "librocfft0", files)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_prints_which_code_is_used_and_why(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx1030", "gfx906"))
     assert run_targets("runs-on", "gfx1031", path) == (
@@ -48,14 +48,14 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
         pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target for code, not a GPU", id="generic"),
     ],
 )
-def test_runs_on_refuses_what_is_not_a_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
+def test_runs_on_refuses_an_invalid_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     finished = run_targets("runs-on", gpu, tmp_path)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr.startswith(f"error: {message}")
 
 
-def test_the_gpu_may_stand_behind_the_paths(run_targets: Run, tmp_path: Path) -> None:
+def test_the_gpu_can_follow_the_paths(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx906"))
     assert run_targets("runs-on", path, "gfx906", "--rocm", "7.0") == run_targets(
@@ -63,7 +63,7 @@ def test_the_gpu_may_stand_behind_the_paths(run_targets: Run, tmp_path: Path) ->
     )
 
 
-def test_a_gpu_that_is_missing_is_told(run_targets: Run, tmp_path: Path) -> None:
+def test_a_missing_gpu_is_reported(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx906"))
     expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
@@ -71,7 +71,7 @@ def test_a_gpu_that_is_missing_is_told(run_targets: Run, tmp_path: Path) -> None
     assert run_targets("runs-on", path) == (2, "", message)
 
 
-def test_a_folder_named_like_a_gpu_keeps_nobody_from_asking_for_it(
+def test_the_gpu_argument_can_match_the_name_of_a_folder(
     run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -80,7 +80,7 @@ def test_a_folder_named_like_a_gpu_keeps_nobody_from_asking_for_it(
     assert run_targets("runs-on", "gfx906", "gfx906").status == 0
 
 
-def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_succeeds_if_a_stock_runtime_finds_code_everywhere(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx1030", "gfx906"))
     (tmp_path / "notes.txt").write_text("")
     finished = run_targets("runs-on", "gfx906:sramecc+:xnack-", tmp_path, "--json")
@@ -101,7 +101,7 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets:
     }
 
 
-def test_runs_on_judges_each_setting_of_a_gpu_whose_setting_is_not_known(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_checks_every_feature_setting_if_no_setting_is_given(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
     finished = run_targets("runs-on", "gfx90a", path, "--json")
@@ -109,7 +109,7 @@ def test_runs_on_judges_each_setting_of_a_gpu_whose_setting_is_not_known(run_tar
     assert {verdict["gpu"] for verdict in json.loads(finished.stdout)["verdicts"]} == {"gfx90a:xnack+", "gfx90a:xnack-"}
 
 
-def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_checks_every_file_for_each_setting_that_the_code_requires(run_targets: Run, tmp_path: Path) -> None:
     files = {"gfx90a": ("gfx90a",), "gfx90a-xnack+": ("gfx90a:xnack+",), "gfx906": ("gfx906:xnack-",)}
     for name, targets in files.items():
         (tmp_path / f"Kernels_{name}.co").write_bytes(bundle_of(*targets))
@@ -132,7 +132,7 @@ def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_tar
     assert document["settings"] == {"gfx90a": ["gfx90a:xnack+", "gfx90a:xnack-"]}
 
 
-def test_a_gpu_with_open_features_fails_where_one_of_its_settings_does(run_targets: Run, tmp_path: Path) -> None:
+def test_a_gpu_with_unspecified_features_fails_if_one_of_its_settings_fails(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "Kernels_gfx90a-xnack+.co").write_bytes(bundle_of("gfx90a:xnack+"))
     (tmp_path / "libblas.so.hipfb").write_bytes(bundle_of("gfx90a"))
     assert run_targets("runs-on", "gfx90a", tmp_path).status == 0
@@ -140,7 +140,7 @@ def test_a_gpu_with_open_features_fails_where_one_of_its_settings_does(run_targe
     assert [run_targets("runs-on", f"gfx90a{x}", tmp_path).status for x in (":xnack+", ":xnack-", "")] == [0, 1, 1]
 
 
-def test_runs_on_names_files_without_device_code(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_reports_files_without_device_code(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     (tmp_path / "b.txt").write_text("")
     assert run_targets("runs-on", "gfx906", tmp_path / "b.txt", tmp_path / "a.hipfb").stdout.endswith(
@@ -153,9 +153,7 @@ def test_runs_on_names_files_without_device_code(run_targets: Run, tmp_path: Pat
     )
 
 
-def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_targets(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_runs_on_skips_kernel_files_named_for_other_targets(run_targets: Run, tmp_path: Path) -> None:
     folder = tmp_path / "gfx1100/library"
     folder.mkdir(parents=True)
     for target in ("gfx906", "gfx90a-xnack+", "gfx90a-xnack-", "gfx1030"):
@@ -198,7 +196,7 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
     )
 
 
-def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_lists_the_kernel_files_that_an_extended_runtime_opens(run_targets: Run, tmp_path: Path) -> None:
     folder = tmp_path / "library"
     folder.mkdir()
     for target in ("gfx1030", "gfx906"):
@@ -222,7 +220,7 @@ def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: 
     assert document["for_others"] == [f"{folder}/Kernels_gfx906.hsaco"]
 
 
-def test_runs_on_takes_no_similar_file_where_there_is_one_for_the_gpu(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_does_not_use_a_similar_file_if_the_gpu_has_its_own(run_targets: Run, tmp_path: Path) -> None:
     for target in ("gfx1030", "gfx1031"):
         (tmp_path / target).mkdir()
         (tmp_path / target / "Kernels.co").write_bytes(bundle_of(target))
@@ -235,7 +233,7 @@ def test_runs_on_takes_no_similar_file_where_there_is_one_for_the_gpu(run_target
     ]
 
 
-def test_runs_on_looks_into_wheels_as_into_folders(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_looks_inside_wheels_as_in_folders(run_targets: Run, tmp_path: Path) -> None:
     files = {f"blas/library/Kernels_{target}.co": bundle_of(target) for target in ("gfx906", "gfx1030")}
     wheel = make_wheel(tmp_path, "blas", {"blas/text.txt": b"text", **files})
     kernels = "blas/library/Kernels_gfx906.co"
@@ -253,7 +251,7 @@ def test_runs_on_looks_into_wheels_as_into_folders(run_targets: Run, tmp_path: P
         )
 
 
-def test_runs_on_names_wheels_without_device_code(run_targets: Run, tmp_path: Path) -> None:
+def test_runs_on_reports_wheels_without_device_code(run_targets: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "text", {"text/text.txt": b"text"})
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     finished = run_targets("runs-on", "gfx906", wheel, tmp_path / "a.hipfb")
@@ -272,7 +270,7 @@ ON_A_STOCK_RUNTIME = "gfx906:xnack- on a stock runtime", "gfx1030 on a stock run
 
 
 @needs_compiler
-def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
+def test_old_runtimes_use_the_code_for_only_one_gpu_on_a_machine_with_two(
     run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906:xnack-,gfx1030")
@@ -294,7 +292,7 @@ def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
 
 
 @needs_compiler
-def test_a_gpu_without_an_archive_is_passed_over_and_one_whose_archive_lacks_a_unit_keeps_it_from_all(
+def test_a_gpu_without_an_archive_is_skipped_but_an_incomplete_archive_blocks_all_gpus(
     run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906:xnack-,gfx1030")
@@ -325,7 +323,7 @@ def _rocblas(folder: Path, *kernels: str) -> Path:
     return library
 
 
-def test_a_library_finds_nothing_for_a_gpu_that_its_folder_of_kernels_lacks(run_targets: Run, tmp_path: Path) -> None:
+def test_a_library_finds_no_code_for_a_gpu_missing_from_its_kernel_folder(run_targets: Run, tmp_path: Path) -> None:
     library = _rocblas(tmp_path, "TensileLibrary_lazy_gfx1030.dat", "Kernels.so-000-gfx1030.hsaco")
     finished = run_targets("runs-on", "gfx906", tmp_path, "--quiet")
     assert (finished.status, finished.stdout.splitlines()[0]) == (
@@ -338,9 +336,7 @@ def test_a_library_finds_nothing_for_a_gpu_that_its_folder_of_kernels_lacks(run_
     assert run_targets("runs-on", "gfx1030", tmp_path).status == 0
 
 
-def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_it(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_the_kernel_folder_is_searched_next_to_the_given_library(run_targets: Run, tmp_path: Path) -> None:
     library = _rocblas(tmp_path, "TensileLibrary_lazy_gfx1030.dat")
     finished = run_targets("runs-on", "gfx906", library, "--json")
     assert finished.status == 1
@@ -352,16 +348,12 @@ def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_i
     }
 
 
-def test_the_folder_of_kernels_is_found_below_a_folder_with_brackets_in_its_name(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_the_kernel_folder_is_found_in_a_folder_with_brackets_in_its_name(run_targets: Run, tmp_path: Path) -> None:
     library = _rocblas(tmp_path / "a[b]", "TensileLibrary_lazy_gfx1030.dat")
     assert run_targets("runs-on", "gfx906", library).status == 1
 
 
-def test_a_library_finds_nothing_for_any_gpu_where_its_folder_of_kernels_is_absent(
-    run_targets: Run, tmp_path: Path
-) -> None:
+def test_a_library_without_its_kernel_folder_finds_no_code_for_any_gpu(run_targets: Run, tmp_path: Path) -> None:
     library = _rocblas(tmp_path)
     lead = f"{library}: gfx906 on a stock runtime"
     finished = run_targets("runs-on", "gfx906", tmp_path, "--quiet")
@@ -380,7 +372,7 @@ def test_a_library_finds_nothing_for_any_gpu_where_its_folder_of_kernels_is_abse
     )
 
 
-def test_a_folder_that_may_come_with_what_is_not_given_is_not_judged(run_targets: Run, tmp_path: Path) -> None:
+def test_a_kernel_folder_that_may_be_in_another_package_is_not_checked(run_targets: Run, tmp_path: Path) -> None:
     library = _rocblas(tmp_path)
     finished = run_targets("runs-on", "gfx906", library)
     folder = f"{tmp_path}/lib/rocblas/library"
@@ -395,7 +387,7 @@ def test_a_folder_that_may_come_with_what_is_not_given_is_not_judged(run_targets
     assert run_targets("runs-on", "gfx906", wheel).status == 0
 
 
-def test_a_file_of_an_installation_is_judged_with_all_that_is_installed(run_targets: Run, tmp_path: Path) -> None:
+def test_a_file_of_an_installation_is_checked_with_the_whole_installation(run_targets: Run, tmp_path: Path) -> None:
     library = _rocblas(tmp_path)
     (tmp_path / ".info").mkdir()
     (tmp_path / ".info/version").write_text("6.4.3-128")
@@ -404,7 +396,7 @@ def test_a_file_of_an_installation_is_judged_with_all_that_is_installed(run_targ
     assert (finished.status, finished.stdout.splitlines()[-1]) == (1, named)
 
 
-def test_the_answer_for_a_release_is_that_of_its_runtime(run_targets: Run, tmp_path: Path) -> None:
+def test_the_rocm_option_selects_the_runtime_rules_of_that_release(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
     path = f"{tmp_path}/a.hipfb"
     asked = "HIP looks for sramecc, which the GPU has but the code doesn't"
@@ -437,7 +429,7 @@ def test_the_answer_for_a_release_is_that_of_its_runtime(run_targets: Run, tmp_p
         ("torch-2.9.0+rocm7.0-cp312-cp312-linux_x86_64.whl", "7.0"),
     ],
 )
-def test_without_a_release_the_newest_that_a_package_names_counts(
+def test_the_newest_rocm_release_named_by_a_package_is_the_default(
     run_targets: Run, tmp_path: Path, package: str, release: str
 ) -> None:
     name, version = package.split("-")[:2]
@@ -464,7 +456,7 @@ def test_without_a_release_the_newest_that_a_package_names_counts(
         ("10.1.0", "", ""),
     ],
 )
-def test_a_release_that_is_not_known_is_judged_as_one_that_is_and_that_is_said(
+def test_an_unknown_release_is_treated_as_the_nearest_known_release_with_a_note(
     run_targets: Run, tmp_path: Path, rocm: str, why: str, judged: str
 ) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
@@ -481,7 +473,7 @@ def test_a_release_that_is_not_known_is_judged_as_one_that_is_and_that_is_said(
         ("mine", "Depends: libamdhip64-6 (>= 6.4.1)\n", "6.4.1", "mine 6.4.3-1, by libamdhip64-6 (>= 6.4.1),"),
     ],
 )
-def test_the_release_that_a_debian_package_names_counts(
+def test_the_rocm_release_named_by_a_debian_package_is_used(
     run_targets: Run, tmp_path: Path, package: str, fields: str, release: str, source: str
 ) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
@@ -491,7 +483,7 @@ def test_the_release_that_a_debian_package_names_counts(
     assert (finished.status, finished.stdout.splitlines()[-1]) == (0, named)
 
 
-def test_debian_packages_are_judged_as_if_installed_together(run_targets: Run, tmp_path: Path) -> None:
+def test_debian_packages_are_checked_as_if_installed_together(run_targets: Run, tmp_path: Path) -> None:
     index = "./usr/lib/rocblas/5/library/TensileLibrary_lazy_gfx906.dat"
     blas = write_deb(tmp_path, "librocblas5", {"./usr/lib/librocblas.so.5": bundle_of("gfx906", "gfx1030")})
     kernels = write_deb(tmp_path, "librocblas5-device", {index: b"x"})
@@ -506,7 +498,7 @@ def test_debian_packages_are_judged_as_if_installed_together(run_targets: Run, t
     assert run_targets("runs-on", "gfx906", tmp_path).status == 0
 
 
-def test_the_folder_of_a_debian_package_that_is_given_alone_is_not_judged(run_targets: Run, tmp_path: Path) -> None:
+def test_the_kernel_folder_of_a_single_debian_package_is_not_checked(run_targets: Run, tmp_path: Path) -> None:
     blas = write_deb(tmp_path, "librocblas5", {"./usr/lib/librocblas.so.5": bundle_of("gfx906")})
     assert run_targets("runs-on", "gfx906", blas).status == 0
     write_deb(tmp_path, "libother1", {"./usr/share/x": b""})
@@ -518,7 +510,7 @@ def test_the_folder_of_a_debian_package_that_is_given_alone_is_not_judged(run_ta
     )
 
 
-def test_a_damaged_debian_package_is_named_after_the_others(run_targets: Run, tmp_path: Path) -> None:
+def test_a_damaged_debian_package_is_reported_after_the_others(run_targets: Run, tmp_path: Path) -> None:
     sound = write_deb(tmp_path, "libsound1", {"./usr/lib/a.hipfb": bundle_of("gfx906")})
     damaged = tmp_path / "libz1.deb"
     damaged.write_bytes(sound.read_bytes()[:400])
@@ -528,7 +520,7 @@ def test_a_damaged_debian_package_is_named_after_the_others(run_targets: Run, tm
     assert finished.stderr.startswith(f"error: {damaged}: ")
 
 
-def test_a_file_of_an_environment_is_judged_by_the_release_of_its_packages(run_targets: Run, tmp_path: Path) -> None:
+def test_a_file_in_an_environment_is_checked_with_the_release_of_its_packages(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "lib/python3.12/site-packages/torch/lib/a.hipfb"
     path.parent.mkdir(parents=True)
     path.write_bytes(bundle_of("gfx9-generic"))
@@ -538,7 +530,7 @@ def test_a_file_of_an_environment_is_judged_by_the_release_of_its_packages(run_t
         assert run_targets("runs-on", "gfx906", given).stdout.splitlines()[-1] == named
 
 
-def test_archives_are_judged_by_release_as_bundles_are(run_targets: Run, tmp_path: Path) -> None:
+def test_archives_are_checked_by_release_like_bundles(run_targets: Run, tmp_path: Path) -> None:
     code = (FIXTURES / "v16/vadd.cov3.hipfb").read_bytes()[4096:]
     archive = tmp_path / "x_gfx906.kpack"
     archive.write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): code}))
@@ -555,7 +547,7 @@ def test_archives_are_judged_by_release_as_bundles_are(run_targets: Run, tmp_pat
 
 
 @needs_compiler
-def test_a_split_library_is_judged_by_the_code_objects_in_its_archives(run_targets: Run, tmp_path: Path) -> None:
+def test_a_split_library_is_checked_by_the_code_objects_in_its_archives(run_targets: Run, tmp_path: Path) -> None:
     code = (FIXTURES / "v16/vadd.cov3.hipfb").read_bytes()[4096:]
     marker = Marker("lib/libx.so", ("x_@GFXARCH@.kpack",))
     library = build_split_library(tmp_path / "libx.so", [marker], [(0, 0)])
@@ -569,7 +561,7 @@ def test_a_split_library_is_judged_by_the_code_objects_in_its_archives(run_targe
 
 
 @pytest.mark.parametrize("gpu", ["gfx906", "gfx1100"])
-def test_a_static_library_is_judged_by_its_members(run_targets: Run, tmp_path: Path, gpu: str) -> None:
+def test_a_static_library_is_checked_by_its_members(run_targets: Run, tmp_path: Path, gpu: str) -> None:
     archive = tmp_path / "libx.a"
     archive.write_bytes(ar_archive({"a.o": (FIXTURES / "v19/vadd.plain.o").read_bytes()}))
     finished = run_targets("runs-on", gpu, archive)
@@ -577,7 +569,7 @@ def test_a_static_library_is_judged_by_its_members(run_targets: Run, tmp_path: P
     assert (finished.status, found in finished.stdout) == (0 if gpu == "gfx906" else 1, True)
 
 
-def test_a_damaged_static_library_is_refused_by_member_and_offset(run_targets: Run, tmp_path: Path) -> None:
+def test_a_damaged_static_library_is_refused_with_member_and_offset(run_targets: Run, tmp_path: Path) -> None:
     archive = tmp_path / "libx.a"
     archive.write_bytes(ar_archive({"a.o": (FIXTURES / "v19/vadd.plain.o").read_bytes()})[:-9])
     finished = run_targets("runs-on", "gfx906", archive)
@@ -588,7 +580,7 @@ def test_a_damaged_static_library_is_refused_by_member_and_offset(run_targets: R
     )
 
 
-def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, tmp_path: Path) -> None:
+def test_a_release_that_is_too_old_is_ignored(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     (tmp_path / "torch-1.7.1+rocm3.8.dist-info").mkdir()
     finished = run_targets("runs-on", "gfx906", tmp_path)
@@ -604,7 +596,7 @@ def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, 
     assert (document["rocm"], document["rocm_named_by"]) == ("", "")
 
 
-def test_compressed_code_is_told_of_the_packages_that_find_other_code(run_targets: Run) -> None:
+def test_a_comgr_bug_is_noted_for_compressed_code(run_targets: Run) -> None:
     library = FIXTURES / "v22/libtwo.ccob.so"
     last = run_targets("runs-on", "gfx906", library).stdout.splitlines()[-1]
     assert last == (
@@ -625,14 +617,14 @@ def test_compressed_code_is_told_of_the_packages_that_find_other_code(run_target
         ("gfx1200", "6.4.3", False),
     ],
 )
-def test_wrong_code_is_told_of_only_where_the_release_asked_for_loads_some(
+def test_the_comgr_bug_is_noted_only_for_releases_that_load_the_code(
     run_targets: Run, gpu: str, rocm: str, told: bool
 ) -> None:
     finished = run_targets("runs-on", gpu, FIXTURES / "v19/saxpy.ccob.hipfb", "--rocm", rocm)
     assert ("AMD_COMGR_CACHE" in finished.stdout) is told
 
 
-def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_targets: Run) -> None:
+def test_releases_that_fail_for_different_reasons_have_separate_lines(run_targets: Run) -> None:
     path = FIXTURES / "v16/vadd.cov2.hipfb"
     lines = run_targets("runs-on", "gfx906:sramecc-:xnack-", path).stdout.splitlines()
     version = "gfx906: a code object with version 2, which only ROCm 6.4 to 7.1 loads"
@@ -645,7 +637,7 @@ def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_t
 
 
 @needs_compiler
-def test_archives_count_as_part_of_the_library_that_opens_them(run_targets: Run, tmp_path: Path) -> None:
+def test_archives_are_checked_as_part_of_the_library_that_opens_them(run_targets: Run, tmp_path: Path) -> None:
     split_two(tmp_path)
     archives = sorted((tmp_path / ".kpack").iterdir())
     finished = run_targets("runs-on", "gfx1030", tmp_path / "lib/libtwo.so", *archives)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["init", "requirements"])
-def test_a_malformed_version_is_bad_usage(command: str, tmp_path: Path) -> None:
+def test_a_malformed_version_is_a_usage_error(command: str, tmp_path: Path) -> None:
     failed = rocwheel("torch", command, "--rocm", "seven", cwd=tmp_path)
     assert (failed.returncode, failed.stdout, failed.stderr) == (
         2,
@@ -29,7 +29,7 @@ def test_a_malformed_version_is_bad_usage(command: str, tmp_path: Path) -> None:
     ("command", "arguments"),
     [("init", ["--rocm", "7.0"]), ("requirements", ["--rocm", "7.0"]), ("runpath", [])],
 )
-def test_machines_get_the_same_text(command: str, arguments: list[str], tmp_path: Path) -> None:
+def test_json_has_the_same_text(command: str, arguments: list[str], tmp_path: Path) -> None:
     text = rocwheel("torch", command, *arguments, cwd=tmp_path).stdout
     value = run_json("torch", command, *arguments, cwd=tmp_path)
     assert value == {"schema": f"rocwheel.torch.{command}/1", "text": text}
@@ -37,12 +37,12 @@ def test_machines_get_the_same_text(command: str, arguments: list[str], tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["init", "requirements", "runpath"])
-def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
+def test_the_help_of_each_command_has_an_example(command: str, tmp_path: Path) -> None:
     assert "Example:" in rocwheel("torch", command, "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.slow
-def test_init_prints_a_module(tmp_path: Path) -> None:
+def test_init_prints_a_python_module(tmp_path: Path) -> None:
     made = rocwheel("torch", "init", "--rocm", "7.14.0", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     compile(made.stdout, "_rocm_init.py", "exec")
@@ -51,7 +51,7 @@ def test_init_prints_a_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_init_prints_a_module_that_only_warns(tmp_path: Path) -> None:
+def test_init_can_print_a_module_that_only_warns(tmp_path: Path) -> None:
     made = rocwheel("torch", "init", "--rocm", "7.14.0", "--mismatch", "warn", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     assert "fail_on_version_mismatch=False" in made.stdout
@@ -66,14 +66,14 @@ def test_init_prints_a_module_that_only_warns(tmp_path: Path) -> None:
     ],
     ids=["exact", "minor"],
 )
-def test_a_shell_takes_the_requirements(options: list[str], requirement: str, tmp_path: Path) -> None:
+def test_a_shell_can_evaluate_the_requirements(options: list[str], requirement: str, tmp_path: Path) -> None:
     made = rocwheel("torch", "requirements", "--rocm", "7.14.0", *options, cwd=tmp_path)
     script = f'export {made.stdout.strip()}; printf %s "$PYTORCH_EXTRA_INSTALL_REQUIREMENTS"'
     assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout == requirement
 
 
 @pytest.mark.slow
-def test_unknown_targets_are_named(tmp_path: Path) -> None:
+def test_unknown_targets_are_reported_by_name(tmp_path: Path) -> None:
     failed = rocwheel("torch", "requirements", "--rocm", "7.14.0", "gfx9999", cwd=tmp_path)
     assert failed.returncode == 2
     assert "gfx9999" in failed.stderr
@@ -89,20 +89,20 @@ def test_unknown_targets_are_named(tmp_path: Path) -> None:
     ],
     ids=["pytorch", "extension", "other tool"],
 )
-def test_the_run_path_is_spelled_for_who_takes_it(options: list[str], start: str, tmp_path: Path) -> None:
+def test_the_run_path_is_quoted_for_its_consumer(options: list[str], start: str, tmp_path: Path) -> None:
     made = rocwheel("torch", "runpath", *options, cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.startswith(start)
 
 
 @pytest.mark.slow
-def test_a_family_has_its_own_libraries(tmp_path: Path) -> None:
+def test_a_family_has_its_own_libraries_package(tmp_path: Path) -> None:
     made = rocwheel("torch", "runpath", "--family", "gfx94X-dcgpu", cwd=tmp_path)
     assert "/_rocm_sdk_libraries_gfx94X_dcgpu/lib" in made.stdout
 
 
 @pytest.mark.slow
-def test_a_folder_outside_of_site_packages_is_bad_usage(tmp_path: Path) -> None:
+def test_a_folder_outside_site_packages_is_a_usage_error(tmp_path: Path) -> None:
     failed = rocwheel("torch", "runpath", "--at", "/usr/lib", cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (
         2,

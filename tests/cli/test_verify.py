@@ -31,7 +31,7 @@ def build(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_what_is_good_is_said_in_a_line_each(run: Run, build: Path) -> None:
+def test_each_valid_item_is_reported_on_one_line(run: Run, build: Path) -> None:
     (wheel,) = (build / "dist").iterdir()
     done = run("verify", build, build / "rocwheel-build.json", build / "dist", wheel)
     manifest = f"{build}/rocwheel-build.json: build, 1 file (1.1 kB): good"
@@ -42,14 +42,14 @@ def test_what_is_good_is_said_in_a_line_each(run: Run, build: Path) -> None:
     assert lines[2].startswith(f"{wheel}: wheel, 5 files (")
 
 
-def test_faults_are_named_and_end_with_1(run: Run, build: Path) -> None:
+def test_faults_are_reported_and_result_in_exit_status_1(run: Run, build: Path) -> None:
     (build / "dist/more.whl").touch()
     done = run("verify", build, "--quiet")
     text = f"extra {build}/dist/more.whl: isn't in the manifest; expected only files from this build\n"
     assert (done.status, done.stdout, done.stderr) == (1, text, "")
 
 
-def test_faults_as_json(run: Run, build: Path) -> None:
+def test_faults_can_be_printed_as_json(run: Run, build: Path) -> None:
     (build / "dist/more.whl").touch()
     done = run("verify", build, "--json")
     document = json.loads(done.stdout)
@@ -66,7 +66,7 @@ def test_faults_as_json(run: Run, build: Path) -> None:
     ]
 
 
-def test_what_can_t_be_verified_is_named_after_all_others(run: Run, build: Path, tmp_path: Path) -> None:
+def test_unverifiable_paths_are_reported_after_all_others(run: Run, build: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.json").write_text("no")
     (tmp_path / "rocm-1.zip").touch()
@@ -89,7 +89,7 @@ def test_what_can_t_be_verified_is_named_after_all_others(run: Run, build: Path,
         assert f"{tmp_path / name}: {found}" in done.stderr
 
 
-def test_a_file_that_is_none_of_what_can_be_verified_is_told_what_could_be(run: Run, tmp_path: Path) -> None:
+def test_an_unverifiable_file_is_refused_with_the_supported_kinds(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.deb"
     path.write_bytes(b"!<arch>\ndebian-binary   \xff")
     expected = "a rocwheel-build.json, a build folder, an index, wheels, sdists, SHA256SUMS, or an environment"
@@ -97,7 +97,7 @@ def test_a_file_that_is_none_of_what_can_be_verified_is_told_what_could_be(run: 
     assert run("verify", path) == (2, "", error)
 
 
-def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, build: Path) -> None:
+def test_control_characters_in_names_are_not_printed_to_the_terminal(run: Run, build: Path) -> None:
     (build / "dist/\x1b[31mred\n.whl").touch()
     done = run("verify", build, "-q")
     assert (done.status, done.stdout.count("\n")) == (1, 1)
@@ -105,14 +105,14 @@ def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, build: 
     assert "\x1b" not in done.stdout
 
 
-def test_names_that_are_not_utf8_are_told(run: Run, build: Path) -> None:
+def test_names_that_are_not_utf8_are_reported(run: Run, build: Path) -> None:
     (build / "dist/\udcff.whl").touch()
     assert json.loads(run("verify", build, "--json").stdout)["verified"][0]["faults"][0]["place"].endswith("\udcff.whl")
     assert run("verify", build).status == 1
 
 
 @pytest.mark.parametrize("beside", ["", "pylock.toml"])
-def test_the_index_in_the_folder_of_a_mirror_is_compared(run: Run, tmp_path: Path, beside: str) -> None:
+def test_verifying_a_mirror_folder_includes_its_index(run: Run, tmp_path: Path, beside: str) -> None:
     make_wheel(tmp_path / "there/dist", "demo", {"a.py": b"1\n"})
     assert run("index", tmp_path / "there/dist", "-q").status == 0
     mirror = tmp_path / "mirror"
@@ -125,7 +125,7 @@ def test_the_index_in_the_folder_of_a_mirror_is_compared(run: Run, tmp_path: Pat
     assert done.stdout.splitlines()[-1].startswith(f"{mirror}/simple: index, 1 file (")
 
 
-def test_a_folder_of_distributions_is_compared_with_all_that_promises_something(run: Run, tmp_path: Path) -> None:
+def test_a_dist_folder_is_compared_with_every_available_hash(run: Run, tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     wheel = make_wheel(dist, "demo", {"a.py": b"1\n"})
     info = b"Metadata-Version: 2.2\nName: rocm\nVersion: 7.0\n"
@@ -155,7 +155,7 @@ def test_a_folder_of_distributions_is_compared_with_all_that_promises_something(
     )
 
 
-def test_the_folder_of_one_project_is_refused(run: Run, tmp_path: Path) -> None:
+def test_the_folder_of_a_single_project_is_refused(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "demo", {"a.py": b"1\n"})
     assert run("index", tmp_path / "dist").status == 0
     done = run("verify", tmp_path / "simple/demo")
@@ -202,7 +202,7 @@ def faults(run: Run, url: str) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "/", "/rocwheel-build.json"])
-def test_a_build_at_a_url_is_compared_with_its_manifest(name: str, run: Run, built: Path, address: str) -> None:
+def test_a_build_at_a_url_is_verified_against_its_manifest(name: str, run: Run, built: Path, address: str) -> None:
     status, [found] = verified(run, address + name)
     size = (built / "dist" / WHEEL).stat().st_size
     assert (status, found["path"]) == (0, f"{address}/rocwheel-build.json")
@@ -210,7 +210,7 @@ def test_a_build_at_a_url_is_compared_with_its_manifest(name: str, run: Run, bui
 
 
 @pytest.mark.slow
-def test_what_is_wrong_with_a_build_at_a_url_is_named(run: Run, built: Path, address: str) -> None:
+def test_faults_of_a_build_at_a_url_are_reported(run: Run, built: Path, address: str) -> None:
     (built / "dist/more-1.0-py3-none-any.whl").touch()
     (built / "SHA256SUMS").write_text("no\n")
     wheel = built / "dist" / WHEEL
@@ -226,7 +226,7 @@ def test_what_is_wrong_with_a_build_at_a_url_is_named(run: Run, built: Path, add
 
 
 @pytest.mark.slow
-def test_an_index_at_a_url_is_compared_with_its_pages(run: Run, built: Path, address: str) -> None:
+def test_an_index_at_a_url_is_verified_against_its_pages(run: Run, built: Path, address: str) -> None:
     status, [found] = verified(run, f"{address}/simple/")
     assert (status, found["kind"], found["files"], found["faults"]) == (0, "index", 1, [])
     wheel = built / "dist" / WHEEL
@@ -239,7 +239,7 @@ def test_an_index_at_a_url_is_compared_with_its_pages(run: Run, built: Path, add
 
 
 @pytest.mark.slow
-def test_a_store_at_a_url_is_compared_by_the_index_below(run: Run, built: Path, tmp_path: Path) -> None:
+def test_a_store_at_a_url_is_compared_with_its_index(run: Run, built: Path, tmp_path: Path) -> None:
     assert run("publish", built / "dist", tmp_path / "store", "--quiet").status == 0
     with served(tmp_path / "store") as address:
         status, [found] = verified(run, address)
@@ -248,19 +248,19 @@ def test_a_store_at_a_url_is_compared_by_the_index_below(run: Run, built: Path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("folder", "kind"), [("", "build"), ("/simple", "index")])
-def test_the_query_of_a_url_stays_behind_the_names_of_files(run: Run, address: str, folder: str, kind: str) -> None:
+def test_the_query_of_a_url_is_kept_after_the_file_names(run: Run, address: str, folder: str, kind: str) -> None:
     status, [found] = verified(run, f"{address}{folder}?signature=1")
     assert (status, found["kind"], found["faults"]) == (0, kind, [])
 
 
 @pytest.mark.slow
-def test_a_folder_of_distributions_at_a_url_is_fetched(run: Run, address: str) -> None:
+def test_a_dist_folder_at_a_url_is_fetched(run: Run, address: str) -> None:
     status, found = verified(run, f"{address}/dist/")
     assert (status, [one["kind"] for one in found]) == (0, ["wheel"])
 
 
 @pytest.mark.slow
-def test_what_is_no_folder_is_refused(run: Run, address: str) -> None:
+def test_a_url_that_is_not_a_folder_is_refused(run: Run, address: str) -> None:
     done = run("verify", f"{address}/dist/rocm-1.tar.gz", f"{address}/gone.json", f"{address}/none/")
     assert done.status != 0
     assert f"{address}/dist/rocm-1.tar.gz: isn't a folder. Pass the URL of its folder." in done.stderr
@@ -269,7 +269,7 @@ def test_what_is_no_folder_is_refused(run: Run, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_build_in_a_bucket_is_compared(run: Run, built: Path, s3: S3Server) -> None:
+def test_a_published_build_in_a_bucket_is_verified(run: Run, built: Path, s3: S3Server) -> None:
     s3.make_bucket("bucket")
     assert run("publish", built / "dist", "s3://bucket/rocm", "--quiet").status == 0
     status, [found] = verified(run, "s3://bucket/rocm/simple")

@@ -40,7 +40,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_wheel_whose_path_is_known_is_assembled_in_silence(project: Path) -> None:
+def test_quiet_assembly_of_a_wheel_prints_nothing(project: Path) -> None:
     output = "out/demo-1.0-py3-none-any.whl"
     made = rocwheel("wheel", "--quiet", "--spec", "demo.toml", "--src", ".", "--output", output, cwd=project)
     assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
@@ -48,7 +48,7 @@ def test_a_wheel_whose_path_is_known_is_assembled_in_silence(project: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_wheel_is_assembled_and_named(project: Path) -> None:
+def test_a_wheel_is_assembled_and_its_path_is_printed(project: Path) -> None:
     made = rocwheel("wheel", "--spec", "demo.toml", "--src", ".", "--output", "out", cwd=project)
     assert (made.returncode, made.stdout) == (0, "out/demo-1.0-py3-none-any.whl\n")
     with zipfile.ZipFile(project / "out/demo-1.0-py3-none-any.whl") as archive:
@@ -56,7 +56,7 @@ def test_a_wheel_is_assembled_and_named(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_missing_input_is_bad_usage(project: Path) -> None:
+def test_a_missing_input_is_a_usage_error(project: Path) -> None:
     failed = rocwheel("wheel", "--spec", "demo.toml", cwd=project)
     assert (failed.returncode, failed.stderr) == (
         2,
@@ -77,7 +77,7 @@ def test_a_missing_input_is_bad_usage(project: Path) -> None:
     ],
     ids=["defaults", "option", "set"],
 )
-def test_values_fill_the_description(project: Path, options: list[str], name: str, summary: str) -> None:
+def test_values_fill_the_placeholders_of_the_spec(project: Path, options: list[str], name: str, summary: str) -> None:
     made = rocwheel("wheel", "--spec", "demo.toml", "--src", ".", *options, cwd=project)
     assert (made.returncode, made.stdout) == (0, f"dist/{name}-py3-none-any.whl\n")
     with zipfile.ZipFile(project / f"dist/{name}-py3-none-any.whl") as archive:
@@ -110,7 +110,7 @@ def test_values_without_effect_are_refused(project: Path, options: list[str], te
 
 
 @pytest.mark.slow
-def test_inputs_may_be_listed_in_a_file(project: Path) -> None:
+def test_inputs_can_be_listed_in_a_file(project: Path) -> None:
     (project / "inputs").write_text("LICENSE\ndemo/__init__.py\n")
     (project / "LICENSE").write_text("MIT\n")
     made = rocwheel("wheel", "--spec", "demo.toml", "--src-list", "inputs", cwd=project)
@@ -118,14 +118,14 @@ def test_inputs_may_be_listed_in_a_file(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_list_of_inputs_that_is_absent_is_bad_usage(project: Path) -> None:
+def test_a_missing_input_list_is_a_usage_error(project: Path) -> None:
     failed = rocwheel("wheel", "--spec", "demo.toml", "--src-list", "inputs", cwd=project)
     assert failed.returncode == 2
     assert failed.stderr.startswith("error: inputs: can't be read as a list of inputs (")
 
 
 @pytest.mark.slow
-def test_a_description_that_is_absent_is_bad_usage(project: Path) -> None:
+def test_a_missing_spec_is_a_usage_error(project: Path) -> None:
     failed = rocwheel("wheel", "--spec", "absent.toml", "--src", ".", cwd=project)
     assert (failed.returncode, failed.stderr) == (
         2,
@@ -135,7 +135,7 @@ def test_a_description_that_is_absent_is_bad_usage(project: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["wheel"], ["jax", "wheel", "pjrt", "--version", "1.0"]], ids=["wheel", "jax"])
-def test_both_commands_make_the_same_wheel(project: Path, command: list[str]) -> None:
+def test_both_commands_create_the_same_wheel(project: Path, command: list[str]) -> None:
     value = run_json(*command, "--spec", "demo.toml", "--src", ".", cwd=project)
     assert value.pop("schema") == "rocwheel.wheel/1"
     size = (project / "dist/demo-1.0-py3-none-any.whl").stat().st_size
@@ -144,7 +144,7 @@ def test_both_commands_make_the_same_wheel(project: Path, command: list[str]) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["wheel"], ["jax", "wheel"]], ids=" ".join)
-def test_the_help_has_an_example(command: list[str], tmp_path: Path) -> None:
+def test_the_help_of_each_command_has_an_example(command: list[str], tmp_path: Path) -> None:
     assert "Example:" in rocwheel(*command, "--help", cwd=tmp_path).stdout
 
 
@@ -179,7 +179,7 @@ def wheels(run: Run, tmp_path: Path) -> dict[str, list[Path]]:
 
 
 @pytest.mark.slow
-def test_the_table_has_every_command() -> None:
+def test_the_table_covers_every_command() -> None:
     groups = ("device ", "targets ", "runpath show", "inspect")
     commands = {words for words in COMMANDS if words.startswith(groups)}
     assert commands - WITHOUT_FILES == {words.partition(" --")[0] for words in CASES}
@@ -191,7 +191,7 @@ def test_the_table_has_every_command() -> None:
     ("words", "kind"),
     [(words, kind) for words in CASES for kind in ("fat", "parts") if (words, kind) != ("device join", "fat")],
 )
-def test_it_looks_into_wheels(run: Run, tmp_path: Path, wheels: dict[str, list[Path]], words: str, kind: str) -> None:
+def test_commands_read_wheels(run: Run, tmp_path: Path, wheels: dict[str, list[Path]], words: str, kind: str) -> None:
     given = wheels[kind]
     line = CASES[words]
     names = {"out": tmp_path / "out", "fat": wheels["fat"][0], "host": given[0]}
@@ -217,7 +217,7 @@ def test_it_looks_into_wheels(run: Run, tmp_path: Path, wheels: dict[str, list[P
         ("device bundle {fat} -o {out}", "a wheel; expected a linked code object"),
     ],
 )
-def test_what_a_wheel_lacks_is_said(
+def test_a_wheel_without_the_required_code_is_refused_with_a_reason(
     run: Run, tmp_path: Path, wheels: dict[str, list[Path]], line: str, found: str
 ) -> None:
     host, device = wheels["parts"]

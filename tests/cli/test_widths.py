@@ -134,7 +134,7 @@ def test_a_table_fits_the_terminal_and_keeps_every_word(screen: Screen, tmp_path
 
 
 @pytest.mark.parametrize("line", ["artifacts list SAMPLE -v", "targets list"])
-def test_what_is_no_terminal_gets_a_line_for_each_row(
+def test_output_that_is_not_a_terminal_has_one_line_per_row(
     run: Run, monkeypatch: pytest.MonkeyPatch, places: dict[str, str], line: str
 ) -> None:
     words = [places.get(word, word) for word in line.split()]
@@ -145,7 +145,7 @@ def test_what_is_no_terminal_gets_a_line_for_each_row(
     assert max(map(len, expected.stdout.splitlines())) > 120
 
 
-def test_every_module_that_prints_a_table_is_tried() -> None:
+def test_every_module_that_prints_a_table_is_covered() -> None:
     folder = Path(rocwheel.cli.__path__[0])
     printing = {
         str(path.relative_to(folder))

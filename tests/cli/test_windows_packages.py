@@ -64,21 +64,21 @@ def test_all_wheels_are_for_windows_and_there_are_no_profilers(dist: Path) -> No
     ]
 
 
-def test_dlls_ship_byte_for_byte_in_bin_and_plugins_of_tests_do_not(dist: Path) -> None:
+def test_dlls_are_shipped_unchanged_in_bin_without_test_plugins(dist: Path) -> None:
     with members(dist, "rocm_sdk_libraries") as wheel:
         files = [name for name in wheel.namelist() if name.startswith("_rocm_sdk_libraries/bin/")]
         assert files == [f"_rocm_sdk_libraries/bin/{name}.dll" for name in ("hipblas", "libhipblaslt", "rocblas")]
         assert {wheel.read(name) for name in files} == {DLL}
 
 
-def test_console_scripts_are_those_whose_program_is_there(dist: Path) -> None:
+def test_console_scripts_exist_only_for_existing_programs(dist: Path) -> None:
     with members(dist, "rocm_sdk_core") as wheel:
         assert wheel.read("rocm_sdk_core-7.13.0.dist-info/entry_points.txt").decode() == (
             "[console_scripts]\nhipcc = rocm_sdk_core._cli:hipcc\nhipconfig = rocm_sdk_core._cli:hipconfig\n"
         )
 
 
-def test_the_devel_archive_has_files_alone_and_names_the_others(dist: Path) -> None:
+def test_the_devel_archive_contains_only_files_and_lists_the_links(dist: Path) -> None:
     with members(dist, "rocm_sdk_devel") as wheel:
         links = json.loads(wheel.read("rocm_sdk_devel/_links.json"))["links"]
         with tarfile.open(fileobj=io.BytesIO(wheel.read("rocm_sdk_devel/_devel.tar"))) as tar:
@@ -90,7 +90,7 @@ def test_the_devel_archive_has_files_alone_and_names_the_others(dist: Path) -> N
     assert links["include/hip/hip_runtime.h"] == "_rocm_sdk_core/include/hip/hip_runtime.h"
 
 
-def test_the_loader_of_opencl_is_among_the_development_files_alone(run: Run) -> None:
+def test_the_opencl_loader_is_only_in_the_devel_package(run: Run) -> None:
     wheels = json.loads(run("build", "--dry-run", "--artifact-dir", SAMPLE_WINDOWS, "--json").stdout)["wheels"]
     having = {
         wheel["metadata"]["name"] for wheel in wheels for member in wheel["members"] if "OpenCL.dll" in str(member)
@@ -105,7 +105,7 @@ def test_the_loader_of_opencl_is_among_the_development_files_alone(run: Run) -> 
         pytest.param(["--platform-tag", "manylinux_2_28_x86_64"], "but the files are for Windows on x86-64", id="tag"),
     ],
 )
-def test_what_contradicts_the_files_is_refused_and_nothing_is_written(
+def test_options_that_contradict_the_files_are_refused_and_nothing_is_written(
     run: Run, tmp_path: Path, options: list[str], said: str
 ) -> None:
     source = write_windows_sdk(tmp_path / "windows")
@@ -114,7 +114,7 @@ def test_what_contradicts_the_files_is_refused_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_platform_may_be_confirmed(run: Run, tmp_path: Path, dist: Path) -> None:
+def test_the_platform_can_be_stated_explicitly(run: Run, tmp_path: Path, dist: Path) -> None:
     again = build(run, write_windows_sdk(tmp_path / "again"), "--platform", "windows", "--platform-tag", "win_amd64")
     assert [path.name for path in sorted(again.iterdir())] == [path.name for path in sorted(dist.iterdir())]
 
@@ -124,14 +124,14 @@ def test_the_platform_may_be_confirmed(run: Run, tmp_path: Path, dist: Path) -> 
     [([], "manylinux_2_5_x86_64"), (["--platform", "windows"], "win_amd64")],
     ids=["nobody says", "somebody says"],
 )
-def test_where_no_file_tells_the_platform_somebody_may(run: Run, tmp_path: Path, options: list[str], tag: str) -> None:
+def test_the_platform_option_is_used_without_binaries(run: Run, tmp_path: Path, options: list[str], tag: str) -> None:
     artifact(tmp_path / "in", "core-hip_dev_generic", {"include/hip/hip_runtime.h": b"// hip"})
     artifact(tmp_path / "in", "blas_lib_generic", {"share/blas.txt": b"blas"})
     built = build(run, tmp_path / "in", *options)
     assert (built / f"rocm_sdk_core-7.13.0-py3-none-{tag}.whl").is_file()
 
 
-def test_a_tree_of_both_systems_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_tree_with_files_for_both_systems_is_refused(run: Run, tmp_path: Path) -> None:
     source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {"lib/b": make_exec_stub(X86_64, "x")}})
     done = run("build", "--dry-run", "--artifact-dir", source, "--version", "7.13.0")
     assert done.status == 2
@@ -150,7 +150,7 @@ def test_a_tree_of_both_systems_is_refused(run: Run, tmp_path: Path) -> None:
     ],
     ids=["name", "case", "length"],
 )
-def test_paths_that_windows_does_not_take_are_refused_before_anything_is_written(
+def test_paths_that_windows_does_not_allow_are_refused_before_any_write(
     run: Run, tmp_path: Path, path: str, said: str
 ) -> None:
     source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {path: DLL}})
@@ -160,7 +160,7 @@ def test_paths_that_windows_does_not_take_are_refused_before_anything_is_written
     assert not (tmp_path / "out/dist").exists()
 
 
-def test_what_is_probably_wrong_is_told(run: Run, tmp_path: Path) -> None:
+def test_probable_mistakes_are_reported_as_warnings(run: Run, tmp_path: Path) -> None:
     solver = pe_file("rocsolver.dll", "KERNEL32.dll", "nobody.dll")
     source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {"bin/rocsolver.dll": solver}})
     done = run("build", "--dry-run", "--artifact-dir", source, "--version", "7.13.0", "--json")
@@ -200,7 +200,7 @@ def installed(index: Path, platform: str, requirement: str, site: Path) -> list[
         ),
     ],
 )
-def test_one_index_and_one_rocm_serve_both_platforms(
+def test_one_index_and_one_rocm_package_serve_both_platforms(
     run: Run, tmp_path: Path, platform: str, requirement: str, expected: list[str]
 ) -> None:
     windows = build(run, write_windows_sdk(tmp_path / "windows"))
@@ -216,7 +216,7 @@ def test_one_index_and_one_rocm_serve_both_platforms(
     assert (site / "_rocm_sdk_core/bin" / ("hipcc.exe" if is_windows else "hipcc")).is_file()
 
 
-def test_a_promoted_candidate_is_what_a_build_of_the_release_makes(run: Run, tmp_path: Path) -> None:
+def test_a_promoted_candidate_equals_a_build_of_the_release(run: Run, tmp_path: Path) -> None:
     source = write_windows_sdk(tmp_path / "windows")
     candidate = tmp_path / "candidate"
     done = run("build", "--artifact-dir", source, "--version", "7.13.0rc1", "--dest-dir", candidate)
@@ -227,7 +227,7 @@ def test_a_promoted_candidate_is_what_a_build_of_the_release_makes(run: Run, tmp
     assert (done.status, done.stdout.partition(":")[0]) == (0, "no differences"), done.stdout
 
 
-def test_a_lock_for_both_platforms_has_the_packages_of_each(run: Run, tmp_path: Path) -> None:
+def test_a_lock_for_both_platforms_has_the_packages_for_each(run: Run, tmp_path: Path) -> None:
     folders = [build(run, write_windows_sdk(tmp_path / "windows")), build(run, write_linux_sdk(tmp_path / "linux"))]
     assert run("selector", "merge", *folders, "--dest-dir", tmp_path / "both").status == 0
     for wheel in (path for folder in folders for path in folder.glob("*.whl")):
@@ -247,7 +247,7 @@ def test_a_lock_for_both_platforms_has_the_packages_of_each(run: Run, tmp_path: 
 
 
 @pytest.mark.parametrize("platforms", [("linux", "windows"), ("windows",)], ids=["both", "windows alone"])
-def test_a_lock_for_all_platforms_takes_gpus_that_one_of_them_has(
+def test_a_universal_lock_accepts_gpus_that_only_one_platform_supports(
     run: Run, tmp_path: Path, platforms: tuple[str, ...]
 ) -> None:
     writers = {"linux": write_linux_sdk, "windows": write_windows_sdk}
@@ -276,7 +276,7 @@ def test_a_lock_for_all_platforms_takes_gpus_that_one_of_them_has(
     assert (refused.status, reason in refused.stderr) == (2, True), refused.stderr
 
 
-def test_an_install_prefix_of_windows_becomes_the_packages_that_its_artifacts_become(run: Run, tmp_path: Path) -> None:
+def test_a_windows_install_prefix_produces_the_same_packages_as_its_artifacts(run: Run, tmp_path: Path) -> None:
     prefix, sdk = tmp_path / "prefix", tmp_path / "sdk"
     assert run("artifacts", "extract", *sorted(SAMPLE_WINDOWS.glob("*.tar.xz")), "--output", sdk).status == 0
     for manifest in sdk.glob("*/artifact_manifest.txt"):

@@ -38,19 +38,19 @@ def _without_home(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=" ".join,
 )
-def test_what_needs_a_cache_says_what_to_set(run: Run, words: tuple[str, ...]) -> None:
+def test_a_command_that_needs_a_cache_says_what_to_set(run: Run, words: tuple[str, ...]) -> None:
     done = run(*words)
     assert (done.status, done.stdout, " ".join(done.stderr.split())) == (2, "", SAID)
 
 
-def test_what_is_fetched_needs_a_cache(run: Run, tmp_path: Path) -> None:
+def test_fetching_from_a_url_requires_a_cache(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b""})
     with served(tmp_path) as address:
         done = run("audit", f"{address}/dist/")
     assert (done.status, " ".join(done.stderr.split())) == (2, SAID)
 
 
-def test_distributions_are_published_without_a_cache(run: Run, tmp_path: Path) -> None:
+def test_publishing_works_without_a_cache(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b""})
     done = run("publish", tmp_path / "dist", tmp_path / "site", "--quiet")
     assert (done.status, done.stderr) == (0, "")

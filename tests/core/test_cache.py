@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         pytest.param({"ROCWHEEL_CACHE_DIR": ""}, "~/.cache/rocwheel", id="none"),
     ],
 )
-def test_the_folder_comes_from_variables(
+def test_the_cache_folder_is_set_by_environment_variables(
     environment: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME"):
@@ -63,14 +63,14 @@ def test_the_folder_comes_from_variables(
 
 
 @pytest.mark.parametrize("home", ["", "rel", "./x"])
-def test_a_home_that_is_no_absolute_path_counts_as_unset(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_is_not_absolute_is_treated_as_unset(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", home)
     assert cache_folder() == Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache/rocwheel")
 
 
-def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_folder_gets_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
@@ -94,30 +94,30 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch: pytest.Mo
         (".5GB", 500_000_000),
     ],
 )
-def test_sizes_have_decimal_and_binary_units(text: str, size: int) -> None:
+def test_sizes_can_have_decimal_and_binary_units(text: str, size: int) -> None:
     assert parse_size(text, source="--limit") == size
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", "1PB", "1e9", "5 GB left", "\u0665MB", ".", "5.", "5\u212ab"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"--limit: is '.*'; expected a size, such as 20GB or 500MiB"):
         parse_size(text, source="--limit")
 
 
-def test_a_size_that_no_disk_has_is_refused() -> None:
+def test_a_size_larger_than_any_disk_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"--limit: is '9+'\.\.\. \(400 characters\); expected a size that fits on a disk"
     ):
         parse_size("9" * 400, source="--limit")
 
 
-def test_packed_members_have_a_folder_and_a_limit_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_members_have_their_own_folder_and_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", "/c")
     assert packed_cache({}) == CachePlace(Path("/c/packed"), 10_000_000_000)
     assert packed_cache({"ROCWHEEL_CACHE_LIMIT": "1GB"}).limit == 1_000_000_000
 
 
-def test_a_limit_that_is_no_size_names_its_variable() -> None:
+def test_an_invalid_limit_names_its_variable() -> None:
     with pytest.raises(InputError, match="ROCWHEEL_CACHE_LIMIT: is 'much'"):
         cache_limit({"ROCWHEEL_CACHE_LIMIT": "much"})
 
@@ -137,13 +137,13 @@ def test_an_entry_has_the_documented_layout() -> None:
 
 
 @given(st.binary(max_size=50), st.binary(max_size=300))
-def test_what_was_written_is_read_back(facts: bytes, data: bytes) -> None:
+def test_an_entry_can_be_read_back(facts: bytes, data: bytes) -> None:
     entry = parse_entry(KEY, memoryview(entry_bytes(facts, data)))
     assert entry == CacheEntry(facts, memoryview(data), hashlib.sha256(data).digest())
 
 
 @given(st.binary(max_size=20), st.binary(max_size=20), st.integers(0), st.integers(0, 7))
-def test_any_flipped_bit_is_found(facts: bytes, data: bytes, place: int, bit: int) -> None:
+def test_any_flipped_bit_in_an_entry_is_detected(facts: bytes, data: bytes, place: int, bit: int) -> None:
     raw = bytearray(entry_bytes(facts, data))
     raw[place % len(raw)] ^= 1 << bit
     with pytest.raises(DamagedEntryError):
@@ -151,20 +151,20 @@ def test_any_flipped_bit_is_found(facts: bytes, data: bytes, place: int, bit: in
 
 
 @given(st.binary(max_size=400))
-def test_arbitrary_bytes_are_no_entry(raw: bytes) -> None:
+def test_arbitrary_bytes_are_not_an_entry(raw: bytes) -> None:
     with pytest.raises(DamagedEntryError):
         parse_entry(KEY, memoryview(raw))
 
 
 @given(st.integers(0, 150), st.binary(min_size=1, max_size=3))
-def test_an_entry_that_was_cut_or_grew_is_damaged(size: int, more: bytes) -> None:
+def test_a_truncated_or_extended_entry_is_damaged(size: int, more: bytes) -> None:
     raw = entry_bytes(b"facts", b"data" * 20)
     for changed in (raw[:size], raw + more):
         with pytest.raises(DamagedEntryError):
             parse_entry(KEY, memoryview(changed))
 
 
-def test_the_entry_of_another_key_is_damaged() -> None:
+def test_an_entry_for_another_key_is_damaged() -> None:
     with pytest.raises(DamagedEntryError):
         parse_entry(hashlib.sha256(b"other").digest(), memoryview(entry_bytes(b"facts", b"data")))
 
@@ -184,7 +184,7 @@ def fill(folder: Path, count: int = 4) -> list[Path]:
     return paths
 
 
-def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
+def test_the_least_recently_used_entries_are_removed_first(tmp_path: Path) -> None:
     paths = fill(tmp_path)
     assert prune_entries(tmp_path, 2 * SIZE + 5) == Pruned(
         removed=2, removed_bytes=2 * SIZE, left=2, left_bytes=2 * SIZE
@@ -193,12 +193,12 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "left"), [(4 * SIZE, 4), (4 * SIZE - 1, 3), (0, 0)])
-def test_a_limit_is_kept_to_the_byte(tmp_path: Path, limit: int, left: int) -> None:
+def test_the_limit_is_exact_to_the_byte(tmp_path: Path, limit: int, left: int) -> None:
     fill(tmp_path)
     assert prune_entries(tmp_path, limit).left == left
 
 
-def test_pruning_removes_what_killed_writers_left(tmp_path: Path) -> None:
+def test_pruning_removes_the_leftovers_of_killed_writers(tmp_path: Path) -> None:
     (path,) = fill(tmp_path, 1)
     rest = path.parent / f".{path.name}.abcdefgh.rocwheel"
     rest.touch(0o600)
@@ -206,7 +206,7 @@ def test_pruning_removes_what_killed_writers_left(tmp_path: Path) -> None:
     assert (path.exists(), rest.exists()) == (True, False)
 
 
-def test_files_of_others_are_neither_counted_nor_removed(tmp_path: Path) -> None:
+def test_unrelated_files_are_neither_counted_nor_removed(tmp_path: Path) -> None:
     others = [tmp_path / "README", tmp_path / "ab" / "notes.txt", tmp_path / "zz" / ("0" * 62)]
     for path in others:
         path.parent.mkdir(exist_ok=True)
@@ -216,19 +216,19 @@ def test_files_of_others_are_neither_counted_nor_removed(tmp_path: Path) -> None
     assert all(path.exists() for path in others)
 
 
-def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
+def test_a_missing_folder_is_treated_as_empty(tmp_path: Path) -> None:
     assert read_contents(tmp_path / "none").entries == ()
     assert prune_entries(tmp_path / "none", 0) == Pruned()
     assert verify_entries(tmp_path / "none") == VerifiedEntries()
 
 
-def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "packed").write_bytes(b"")
     with pytest.raises(InputError, match=r"packed: can't be read \(Not a directory\)"):
         read_contents(tmp_path / "packed")
 
 
-def test_verifying_finds_and_removes_what_is_damaged(tmp_path: Path) -> None:
+def test_verifying_finds_and_removes_damaged_entries(tmp_path: Path) -> None:
     paths = fill(tmp_path)
     for path in (paths[1], paths[3]):
         raw = bytearray(path.read_bytes())
@@ -253,7 +253,7 @@ def put_instead(path: Path, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["folder", "pipe", "link"])
-def test_what_is_no_file_is_damaged_and_goes(tmp_path: Path, what: str) -> None:
+def test_an_entry_that_is_not_a_file_is_damaged_and_removed(tmp_path: Path, what: str) -> None:
     paths = fill(tmp_path, 2)
     put_instead(paths[1], what)
     assert verify_entries(tmp_path) == VerifiedEntries(2, SIZE, (str(paths[1]),))
@@ -263,7 +263,7 @@ def test_what_is_no_file_is_damaged_and_goes(tmp_path: Path, what: str) -> None:
     assert not os.path.lexists(paths[1])
 
 
-def test_a_folder_with_files_in_the_place_of_an_entry_is_told_and_stays(tmp_path: Path) -> None:
+def test_a_non_empty_folder_in_place_of_an_entry_is_reported_and_kept(tmp_path: Path) -> None:
     paths = fill(tmp_path, 2)
     put_instead(paths[1], "full folder")
     place = str(paths[1])
@@ -282,7 +282,7 @@ def refuse(error: int) -> Callable[..., NoReturn]:
     return fail
 
 
-def test_verifying_keeps_what_it_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verifying_keeps_unreadable_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = fill(tmp_path, 1)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", refuse(errno.EMFILE))
@@ -291,7 +291,7 @@ def test_verifying_keeps_what_it_cannot_read(tmp_path: Path, monkeypatch: pytest
     assert verify_entries(tmp_path) == VerifiedEntries(1, SIZE)
 
 
-def test_verifying_tells_what_is_damaged_and_still_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verifying_reports_damaged_entries_left_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = fill(tmp_path, 1)
     path.write_bytes(bytes(SIZE))
     monkeypatch.setattr(Path, "unlink", refuse(errno.EROFS))
@@ -306,7 +306,7 @@ def entry_of(facts: bytes, data: bytes) -> CacheEntry:
     return CacheEntry(facts, memoryview(data), hashlib.sha256(data).digest())
 
 
-def test_an_entry_is_had_by_its_key_alone(tmp_path: Path) -> None:
+def test_an_entry_is_found_only_by_its_key(tmp_path: Path) -> None:
     store = EntryStore(tmp_path / "kept")
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
@@ -314,14 +314,14 @@ def test_an_entry_is_had_by_its_key_alone(tmp_path: Path) -> None:
     assert (store.has(key(1)), store.has(key(2))) == (True, False)
 
 
-def test_the_folder_is_the_users_alone(tmp_path: Path) -> None:
+def test_only_the_user_can_access_the_cache_folder(tmp_path: Path) -> None:
     store = EntryStore(tmp_path / "kept")
     store.put(key(1), b"", b"data")
     assert store.folder.stat().st_mode & 0o777 == 0o700
     assert store.path_of(key(1)).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_flipped_bit_is_reported_and_the_entry_rewritten(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = EntryStore(tmp_path)
     store.put(key(1), b"facts", b"data")
     path = store.path_of(key(1))
@@ -335,7 +335,7 @@ def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("what", ["folder", "pipe", "link"])
-def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
+def test_a_non_file_entry_is_reported_and_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
     store = EntryStore(tmp_path)
     path = store.path_of(key(1))
     path.parent.mkdir()
@@ -351,7 +351,7 @@ def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.Lo
     assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged; rocwheel will recreate it"]
 
 
-def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_over(
+def test_a_non_empty_folder_in_place_of_an_entry_is_reported_once_and_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = EntryStore(tmp_path)
@@ -388,7 +388,7 @@ for number in range(3):
         pytest.param("size=4m", "less than 256 MiB would stay free on the disk", id="too small"),
     ],
 )
-def test_a_disk_that_takes_nothing_is_told_of_once(tmp_path: Path, options: str, trouble: str) -> None:
+def test_an_unwritable_disk_is_reported_once(tmp_path: Path, options: str, trouble: str) -> None:
     done = run_on_disk(tmp_path, options, [sys.executable, "-c", PUT, tmp_path / "kept"])
     assert done.stdout.splitlines() == [
         f"{tmp_path / 'kept'}: can't be written ({trouble}); continuing without the cache",
@@ -396,7 +396,7 @@ def test_a_disk_that_takes_nothing_is_told_of_once(tmp_path: Path, options: str,
     ]
 
 
-def test_a_disk_keeps_room_for_what_is_built(
+def test_the_cache_leaves_a_reserve_of_free_disk_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = EntryStore(tmp_path)
@@ -415,7 +415,7 @@ def test_a_disk_keeps_room_for_what_is_built(
     ]
 
 
-def test_a_disk_that_fills_up_in_an_entry_leaves_none(
+def test_a_disk_that_becomes_full_during_a_write_leaves_no_partial_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     writing = os.write
@@ -431,7 +431,7 @@ def test_a_disk_that_fills_up_in_an_entry_leaves_none(
     assert len(caplog.records) == 1
 
 
-def test_an_entry_that_is_used_counts_as_new(tmp_path: Path) -> None:
+def test_reading_an_entry_marks_it_as_recently_used(tmp_path: Path) -> None:
     store = EntryStore(tmp_path)
     for number in (1, 2):
         store.put(key(number), b"", b"data")
@@ -441,7 +441,7 @@ def test_an_entry_that_is_used_counts_as_new(tmp_path: Path) -> None:
     assert store.path_of(key(1)).stat().st_mtime > time.time() - 60
 
 
-def test_many_threads_and_stores_keep_the_same_entries(tmp_path: Path) -> None:
+def test_many_threads_and_stores_can_share_the_same_entries(tmp_path: Path) -> None:
     stores = [EntryStore(tmp_path) for _ in range(4)]
     with ThreadPoolExecutor(8) as executor:
         for number in range(40):
@@ -453,7 +453,7 @@ def test_many_threads_and_stores_keep_the_same_entries(tmp_path: Path) -> None:
     assert len(read_contents(tmp_path).entries) == 10
 
 
-def test_a_store_that_is_pickled_knows_its_folder(tmp_path: Path) -> None:
+def test_a_pickled_store_keeps_its_folder(tmp_path: Path) -> None:
     EntryStore(tmp_path).put(key(1), b"", b"data")
     assert pickle.loads(pickle.dumps(EntryStore(tmp_path))).get(key(1)) == entry_of(b"", b"data")
 
@@ -476,7 +476,7 @@ EntryStore(Path(sys.argv[1])).put(b"k" * 32, b"facts", b"data" * 20)
 """
 
 
-def test_a_writer_that_is_killed_at_any_step_leaves_nothing_wrong(tmp_path: Path) -> None:
+def test_a_writer_killed_at_any_step_leaves_no_damaged_entry(tmp_path: Path) -> None:
     """Each step is a write of 40 bytes, or the renaming."""
     outcomes = []
     for step in range(8):
@@ -491,7 +491,7 @@ def test_a_writer_that_is_killed_at_any_step_leaves_nothing_wrong(tmp_path: Path
 
 
 @pytest.mark.parametrize("change", ["mode", "owner"])
-def test_an_entry_that_another_user_may_have_written_is_not_used(
+def test_an_entry_that_another_user_could_have_written_is_not_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, change: str
 ) -> None:
     store = EntryStore(tmp_path)

@@ -23,17 +23,17 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_folders, "_claimed", {})
 
 
-def test_a_process_gets_its_folder_again(tmp_path: Path) -> None:
+def test_a_process_can_claim_its_folder_again(tmp_path: Path) -> None:
     assert [claim(tmp_path / "x"), claim(tmp_path / "x")] == [tmp_path / "x"] * 2
 
 
-def test_another_process_gets_the_folder_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_gets_a_numbered_sibling_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = claim(tmp_path / "x")
     monkeypatch.setattr(cache_folders, "_claimed", {})
     assert (first, claim(tmp_path / "x")) == (tmp_path / "x", tmp_path / "x-1")
 
 
-def test_a_claimed_folder_is_the_last_used(tmp_path: Path) -> None:
+def test_a_claimed_folder_is_marked_as_most_recently_used(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (1, 1))
@@ -41,12 +41,12 @@ def test_a_claimed_folder_is_the_last_used(tmp_path: Path) -> None:
     assert [one.path for one in list_folders(tmp_path)] == [str(tmp_path / "b"), str(tmp_path / "a")]
 
 
-def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
+def test_a_missing_cache_has_no_folders(tmp_path: Path) -> None:
     assert list_folders(tmp_path / "no") == []
     assert prune_folders(tmp_path / "no", 0).left == 0
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
+def test_symlinks_are_not_followed_when_pruning(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "x").write_bytes(b"1")
     (tmp_path / "fetched").mkdir()
@@ -55,7 +55,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "there" / "x").exists()
 
 
-def test_a_folder_that_is_pruned_while_it_is_claimed_is_made_anew(tmp_path: Path) -> None:
+def test_a_folder_pruned_while_it_is_claimed_is_recreated(tmp_path: Path) -> None:
     stop = threading.Event()
 
     def prune() -> None:
@@ -74,7 +74,7 @@ def test_a_folder_that_is_pruned_while_it_is_claimed_is_made_anew(tmp_path: Path
     assert all((folder / "x").exists() for folder in claimed)
 
 
-def test_nothing_is_pruned_where_the_file_system_has_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_pruned_if_the_file_system_has_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -96,13 +96,13 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
-def test_notes_are_kept_below_the_cache_folder(folders: list[Path], tmp_path: Path) -> None:
+def test_published_records_are_stored_below_the_cache_folder(folders: list[Path], tmp_path: Path) -> None:
     assert {folder.parent for folder in folders} == {tmp_path / "published"}
     assert len({*folders}) == 3
 
 
 @pytest.mark.parametrize(("limit", "left"), [(300, [True, True, True]), (250, [True, False, True])])
-def test_the_notes_used_last_stay(
+def test_the_most_recently_used_records_are_kept(
     folders: list[Path], monkeypatch: pytest.MonkeyPatch, limit: int, left: list[bool]
 ) -> None:
     monkeypatch.setattr(cache_folders, "_LIMIT", limit)
@@ -110,12 +110,12 @@ def test_the_notes_used_last_stay(
     assert [folder.exists() for folder in folders] == left
 
 
-def test_there_need_be_no_notes(tmp_path: Path) -> None:
+def test_keeping_missing_records_does_nothing(tmp_path: Path) -> None:
     keep_published(tmp_path / "published" / "none")
     assert not (tmp_path / "published").exists()
 
 
-def test_a_folder_that_others_can_write_to_is_not_claimed(tmp_path: Path) -> None:
+def test_a_folder_writable_by_others_is_not_claimed(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a").chmod(0o777)
     assert claim(tmp_path / "a") == tmp_path / "a-1"

@@ -27,17 +27,17 @@ class Named(msgspec.Struct):
     name: str
 
 
-def test_documents_become_values() -> None:
+def test_json_and_toml_are_decoded_into_typed_values() -> None:
     assert decode_json(b'{"name": "a", "more": 1}', Named) == Named("a")
     assert decode_toml(b'name = "a"', Named) == Named("a")
 
 
-def test_plain_values_become_values() -> None:
+def test_plain_values_are_converted_to_typed_values() -> None:
     assert convert_value({"name": "\udcff", "more": 1}, Named) == Named("\udcff")
 
 
 @pytest.mark.parametrize("value", [{"name": 1}, {}, [], {"name": "a", "\ud800": 1}, {"\udcff": 1, "name": "a"}])
-def test_any_other_value_is_one_kind_of_error(value: object) -> None:
+def test_an_invalid_value_always_raises_a_validation_error(value: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         convert_value(value, Named)
 
@@ -55,18 +55,18 @@ def test_any_other_value_is_one_kind_of_error(value: object) -> None:
         (decode_toml, b"name = 1"),
     ],
 )
-def test_any_other_text_is_one_kind_of_error(decode: Callable[[bytes, type[Any]], Any], data: bytes) -> None:
+def test_invalid_text_always_raises_a_decode_error(decode: Callable[[bytes, type[Any]], Any], data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode(data, Named)
 
 
 @pytest.mark.parametrize("data", [b"", b" \n"])
-def test_an_empty_document_is_said_to_be_empty(data: bytes) -> None:
+def test_an_empty_document_is_reported_as_empty(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError, match=r"^it is empty$"):
         decode_json(data, dict[str, int])
 
 
-def test_a_value_of_another_kind_is_told_apart() -> None:
+def test_a_value_of_the_wrong_type_raises_a_validation_error() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"Expected `str`, got `int` - at `\$\.name`"):
         decode_json(b'{"name": 1}', Named)
 
@@ -91,7 +91,7 @@ def test_the_parts_of_the_longest_key_are_counted(text: bytes, parts: int) -> No
     assert longest_key(text) == parts
 
 
-def test_a_key_of_thousands_of_parts_is_refused_at_once() -> None:
+def test_a_key_with_thousands_of_parts_is_refused_immediately() -> None:
     """100 KB took half a minute."""
     with pytest.raises(msgspec.DecodeError, match="it has a key with 50001 parts, more than 64"):
         decode_toml(b"a." * 50_000 + b"a = 1", dict[str, Any])
@@ -100,13 +100,13 @@ def test_a_key_of_thousands_of_parts_is_refused_at_once() -> None:
 @pytest.mark.parametrize(
     "word", [b"a.", b'"\\"', b'"""', b"'''", b'"', b"'", b" .", b"\\", b'"a".', b'"""\n\\', b" ", b"="], ids=str
 )
-def test_no_text_takes_long(word: bytes) -> None:
+def test_scanning_any_text_for_keys_is_fast(word: bytes) -> None:
     """A megabyte takes a second or two; 50 KB of some took longer than `attempt` allows, 5 seconds."""
     text = b"#" + b"." * 80 + b"\n" + word * ((1 << 20) // len(word))
     assert attempt(Harness("test.keys", longest_key, lambda: [text]), text) is None
 
 
-def test_a_module_becomes_its_syntax_tree() -> None:
+def test_a_module_is_parsed_into_its_syntax_tree() -> None:
     (statement,) = parse_python("x = 1").body
     assert ast.unparse(statement) == "x = 1"
 
@@ -127,20 +127,20 @@ def _give_way(_: object, __: object) -> None:
 
 
 @pytest.mark.usefixtures("_threads_change_at_any_object")
-def test_several_threads_may_parse_at_once() -> None:
+def test_several_threads_can_parse_at_the_same_time() -> None:
     text = "x = " + "[" * 60 + "1" + "]" * 60
     with ThreadPoolExecutor(4) as threads:
         trees = [*threads.map(parse_python, [text] * 300)]
     assert {len(tree.body) for tree in trees} == {1}
 
 
-def test_warnings_of_the_text_are_not_ours() -> None:
+def test_warnings_about_the_parsed_text_are_suppressed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(parse_python(r"x = '\d'").body) == 1
 
 
-def test_an_error_names_the_module() -> None:
+def test_a_syntax_error_names_the_module() -> None:
     with pytest.raises(SyntaxError, match=r"\(BUILD, line 2\)"):
         parse_python("x = 1\nx = = 2", "BUILD")
 
@@ -159,7 +159,7 @@ def prepared() -> type[int]:
     return int
 
 
-def test_threads_that_read_a_table_first_do_not_prepare_its_type_at_once() -> None:
+def test_concurrent_first_reads_of_a_table_do_not_prepare_its_type_at_once() -> None:
     table = msgspec.defstruct("Table", [("value", "prepared()", 7)], module=__name__)
     with ThreadPoolExecutor(2) as executor:
         rows = list(executor.map(lambda _: read_table("rocwheel.binary.bundles", "runtimes.toml", table), range(2)))
@@ -167,7 +167,7 @@ def test_threads_that_read_a_table_first_do_not_prepare_its_type_at_once() -> No
     assert not OVERLAP.is_set()
 
 
-def test_threads_that_decode_a_document_first_do_not_prepare_its_type_at_once() -> None:
+def test_concurrent_first_decodes_of_a_document_do_not_prepare_its_type_at_once() -> None:
     document = msgspec.defstruct("Document", [("value", "prepared()", 7)], module=__name__)
     with ThreadPoolExecutor(2) as executor:
         values = list(executor.map(lambda _: decode_json(b"{}", document), range(2)))

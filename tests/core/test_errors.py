@@ -41,11 +41,11 @@ if TYPE_CHECKING:
         ),
     ],
 )
-def test_the_text_says_what_was_found_expected_and_to_do(error: InputError, text: str) -> None:
+def test_the_message_has_the_finding_the_expectation_and_the_remedy(error: InputError, text: str) -> None:
     assert str(error) == text
 
 
-def test_the_facts_are_fields() -> None:
+def test_the_parts_of_the_message_are_attributes() -> None:
     error = InputError("a.so", "4 bytes", expected="at least 64", remedy="Check it.")
     assert (error.source, error.found, error.expected, error.remedy) == ("a.so", "4 bytes", "at least 64", "Check it.")
 
@@ -69,7 +69,7 @@ def test_the_exit_status_distinguishes_bad_input_from_failed_work(error: Rocwhee
         (errno.EACCES, InputError, "Look."),
     ],
 )
-def test_a_limit_of_the_process_is_no_fault_of_the_input(number: int, kind: type[InputError], remedy: str) -> None:
+def test_a_process_limit_is_not_blamed_on_the_input(number: int, kind: type[InputError], remedy: str) -> None:
     error: InputError = read_error("a.so", OSError(number, os.strerror(number)), remedy="Look.")
     assert (type(error), error.remedy) == (kind, remedy)
 
@@ -87,15 +87,13 @@ def test_a_limit_of_the_process_is_no_fault_of_the_input(number: int, kind: type
     ],
     ids=lambda value: errno.errorcode[value] if isinstance(value, int) else "",
 )
-def test_a_remedy_fits_where_a_file_and_a_folder_were_taken_for_each_other(
-    number: int, to_read: str, to_write: str
-) -> None:
+def test_the_remedy_covers_a_file_used_as_a_folder_and_the_reverse(number: int, to_read: str, to_write: str) -> None:
     error = OSError(number, os.strerror(number))
     read: InputError = read_error("a.so", error, remedy="Look.")
     assert (read.remedy, write_error("a.so", error, remedy="Look.").remedy) == (to_read, to_write)
 
 
-def test_a_file_that_is_there_is_not_said_to_be_a_part_of_a_wrong_path(tmp_path: Path) -> None:
+def test_the_remedy_for_an_existing_file_does_not_blame_a_parent_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     error: InputError = read_error(tmp_path / "file", OSError(errno.ENOTDIR, "Not a directory"))
     assert error.remedy == "Pass a folder instead of a file."
@@ -107,17 +105,17 @@ def test_several_problems_are_reported_together() -> None:
     assert [str(problem) for problem in error.problems] == ["a: no manifest", "b: no files"]
 
 
-def test_problems_that_were_together_before_are_each_reported_by_itself() -> None:
+def test_nested_problems_are_flattened() -> None:
     inner = ProblemsError("a", iter([InputError("a/x", "is bad"), WorkError("a/y", "is full")]))
     error = ProblemsError("all", [inner, InputError("b", "is bad")])
     assert str(error) == "all: 3 problems\n  a/x: is bad\n  a/y: is full\n  b: is bad"
 
 
-def test_one_problem_is_not_many() -> None:
+def test_one_problem_uses_the_singular() -> None:
     assert str(ProblemsError("artifacts", [InputError("a", "no manifest")])) == "artifacts: 1 problem\n  a: no manifest"
 
 
-def test_a_single_problem_that_names_the_subject_says_all() -> None:
+def test_a_single_problem_about_the_subject_needs_no_heading() -> None:
     assert str(ProblemsError("dist", [InputError("dist/a.whl", "is damaged")])) == "dist/a.whl: is damaged"
 
 
@@ -155,7 +153,7 @@ def make_error(kind: type[Any]) -> RocwheelError:
 
 
 @pytest.mark.parametrize("kind", sorted(find_kinds(), key=str), ids=lambda kind: kind.__name__)
-def test_an_error_comes_out_of_another_process_as_it_was(kind: type[RocwheelError]) -> None:
+def test_errors_survive_pickling_unchanged(kind: type[RocwheelError]) -> None:
     error = make_error(kind)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.exit_status) == (kind, str(error), error.exit_status)

@@ -31,20 +31,20 @@ def view(path: Path) -> FileView:
 
 
 @given(start=PLACES, stop=PLACES, inner=st.tuples(PLACES, PLACES))
-def test_slices_are_those_of_the_bytes(view: FileView, start: int, stop: int, inner: tuple[int, int]) -> None:
+def test_slices_match_the_bytes_of_the_file(view: FileView, start: int, stop: int, inner: tuple[int, int]) -> None:
     part, expected = view[start:stop], CONTENT[start:stop]
     assert (len(part), bytes(part)) == (len(expected), expected)
     assert bytes(part[inner[0] : inner[1]]) == expected[inner[0] : inner[1]]
 
 
 @given(size=st.integers(1000, 400_000))
-def test_pieces_make_up_the_whole(view: FileView, size: int) -> None:
+def test_the_pieces_of_a_view_make_up_the_whole(view: FileView, size: int) -> None:
     pieces = list(iter_pieces(view, size))
     assert join_data(pieces) == CONTENT
     assert {len(piece) for piece in pieces[:-1]} <= {size}
 
 
-def test_nothing_is_read_before_it_is_asked_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_view_reads_lazily(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
     real = os.pread
 
@@ -62,12 +62,12 @@ def test_nothing_is_read_before_it_is_asked_for(path: Path, monkeypatch: pytest.
     assert len(asked) == 1
 
 
-def test_bytes_in_memory_are_given_as_they_are() -> None:
+def test_loading_bytes_in_memory_returns_them_unchanged() -> None:
     data = memoryview(b"abc")
     assert load(data) is data
 
 
-def test_every_read_is_of_the_file_that_was_listed(tmp_path: Path) -> None:
+def test_a_file_that_changes_between_reads_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(2 << 20))
     os.utime(path, (1, 1))

@@ -25,18 +25,18 @@ ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 """FIPS 180-2, B.1."""
 
 
-def test_the_hash_of_a_file_is_its_sha_256(tmp_path: Path) -> None:
+def test_the_hash_of_a_file_is_sha256(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     assert hash_file(tmp_path / "file") == ABC
 
 
-def test_a_pipe_is_refused_as_reading_it_would_wait(tmp_path: Path) -> None:
+def test_hashing_a_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="it isn't a regular file"):
         hash_file(tmp_path / "pipe")
 
 
-def test_the_rest_of_an_open_file_is_hashed_in_steps_that_are_told() -> None:
+def test_the_rest_of_an_open_file_is_hashed_with_progress() -> None:
     file, told = io.BytesIO(b"-" + bytes((1 << 20) + 5)), list[int]()
     file.seek(1)
     assert hash_rest(file, "sha384", told.append) == hashlib.sha384(bytes((1 << 20) + 5)).digest()
@@ -44,7 +44,7 @@ def test_the_rest_of_an_open_file_is_hashed_in_steps_that_are_told() -> None:
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 9), st.integers(0, 20))
-def test_the_hash_is_that_of_the_bytes_at_the_time_they_were_final(parts: list[bytes], step: int, behind: int) -> None:
+def test_a_growing_file_is_hashed_from_its_final_bytes(parts: list[bytes], step: int, behind: int) -> None:
     data = bytearray()
     reads: list[tuple[int, int]] = []
 
@@ -84,7 +84,7 @@ def has_its_bytes(path: Path, of: Seal) -> bool:
         return is_intact(FileRange.whole(path), of, executor)
 
 
-def test_what_no_part_has_is_hashed_together() -> None:
+def test_the_bytes_outside_all_parts_are_hashed_together() -> None:
     assert sealed() == Seal(
         52,
         (part(6, 18), part(18, 19), part(29, 46)),
@@ -92,7 +92,7 @@ def test_what_no_part_has_is_hashed_together() -> None:
     )
 
 
-def test_parts_are_not_read_to_seal_a_file() -> None:
+def test_sealing_a_file_does_not_read_its_parts() -> None:
     read: list[tuple[int, int]] = []
 
     def note_and_read(start: int, stop: int) -> bytes:
@@ -103,7 +103,7 @@ def test_parts_are_not_read_to_seal_a_file() -> None:
     assert read == [(0, 6), (19, 29), (46, 52)]
 
 
-def test_a_file_as_it_was_is_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_file_is_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(DATA)
     assert has_its_bytes(tmp_path / "file", sealed())
     monkeypatch.setattr(seals, "_STEP", 5)
@@ -111,7 +111,7 @@ def test_a_file_as_it_was_is_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @given(place=st.integers(0, len(DATA) - 1), bit=st.integers(0, 7))
-def test_any_flipped_bit_is_found(tmp_path_factory: pytest.TempPathFactory, place: int, bit: int) -> None:
+def test_any_flipped_bit_in_a_file_is_detected(tmp_path_factory: pytest.TempPathFactory, place: int, bit: int) -> None:
     path = tmp_path_factory.getbasetemp() / "flipped"
     raw = bytearray(DATA)
     raw[place] ^= 1 << bit
@@ -120,12 +120,12 @@ def test_any_flipped_bit_is_found(tmp_path_factory: pytest.TempPathFactory, plac
 
 
 @pytest.mark.parametrize("data", [DATA[:-1], DATA + b"x", b""], ids=["shorter", "longer", "empty"])
-def test_a_file_of_another_size_is_not_intact(tmp_path: Path, data: bytes) -> None:
+def test_a_file_with_a_different_size_is_not_intact(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "file").write_bytes(data)
     assert not has_its_bytes(tmp_path / "file", sealed())
 
 
-def test_a_file_that_goes_meanwhile_is_not_intact(tmp_path: Path) -> None:
+def test_a_file_deleted_in_the_meantime_is_not_intact(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(DATA)
     file = FileRange.whole(tmp_path / "file")
     (tmp_path / "file").unlink()
@@ -133,7 +133,7 @@ def test_a_file_that_goes_meanwhile_is_not_intact(tmp_path: Path) -> None:
         assert not is_intact(file, sealed(), executor)
 
 
-def test_a_file_is_reported_step_by_step_as_it_is_hashed(tmp_path: Path) -> None:
+def test_hashing_a_file_reports_progress(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(5 << 19))
     steps: list[int] = []
     hash_file(tmp_path / "a", steps.append)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_one_takes_the_singular_and_all_other_numbers_the_plural() -> None:
+def test_count_uses_the_singular_only_for_one() -> None:
     assert [count(number, "change") for number in (0, 1, 2)] == ["0 changes", "1 change", "2 changes"]
 
 
-def test_a_noun_that_does_not_end_in_s_is_given_its_plural() -> None:
+def test_an_irregular_plural_can_be_given() -> None:
     assert [count(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
 
 
@@ -37,11 +37,11 @@ def test_a_noun_that_does_not_end_in_s_is_given_its_plural() -> None:
     [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")],
     ids=["none", "one", "all", "too many"],
 )
-def test_the_first_three_are_named_and_the_others_counted(texts: list[str], line: str) -> None:
+def test_the_first_three_texts_are_listed_and_the_rest_are_counted(texts: list[str], line: str) -> None:
     assert first_of(texts) == line
 
 
-def test_the_number_of_named_texts_and_the_words_for_the_others_can_be_chosen() -> None:
+def test_the_number_of_listed_texts_and_the_suffix_can_be_chosen() -> None:
     assert first_of(["/a", "/b", "/c"], 1, more=" or {} more folders") == "/a or 2 more folders"
 
 
@@ -54,11 +54,11 @@ def test_the_number_of_named_texts_and_the_words_for_the_others_can_be_chosen() 
         (b"x" * 10_000, f"b'{'x' * 200}'... (10000 bytes)"),
     ],
 )
-def test_a_long_value_is_cut_and_its_length_given(value: str | bytes, text: str) -> None:
+def test_a_long_value_is_truncated_with_its_length(value: str | bytes, text: str) -> None:
     assert quoted(value) == text
 
 
-def test_a_long_message_is_cut_and_its_length_given() -> None:
+def test_a_long_message_is_truncated_with_its_length() -> None:
     assert shortened("x" * 1000) == "x" * 1000
     assert shortened("x" * 1001) == f"{'x' * 1000}... (1001 characters)"
 
@@ -78,11 +78,11 @@ def test_a_long_message_is_cut_and_its_length_given() -> None:
         ("https://example.org/simple", False),
     ],
 )
-def test_a_path_that_begins_with_a_host_may_be_a_url(place: str, expected: bool) -> None:
+def test_a_path_that_begins_with_a_host_name_may_be_a_url(place: str, expected: bool) -> None:
     assert looks_like_host(place) is expected
 
 
-def test_a_folder_that_is_there_is_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_folder_is_not_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "example.org").mkdir()
     assert not looks_like_host("example.org/simple")
@@ -111,17 +111,17 @@ def test_a_folder_that_is_there_is_no_host(tmp_path: Path, monkeypatch: pytest.M
         ("dist", ""),
     ],
 )
-def test_what_is_not_there_may_be_a_pattern_a_url_or_a_gpu(place: str, expected: str) -> None:
+def test_the_remedy_for_a_missing_path_suggests_a_pattern_url_or_gpu(place: str, expected: str) -> None:
     assert absent_remedy(place) == expected
 
 
-def test_what_may_be_meant_takes_the_place_of_another_remedy_only_where_nothing_is() -> None:
+def test_the_suggestion_replaces_the_usual_remedy_only_for_missing_paths() -> None:
     absent, forbidden = FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")
     assert read_error("*.so", absent).remedy == "No file matches this pattern."
     assert read_error("*.so", forbidden).remedy == "Check whether it exists and is readable."
 
 
-def test_the_first_folder_below_with_a_wheel_is_found(tmp_path: Path) -> None:
+def test_the_first_subfolder_with_a_wheel_is_found(tmp_path: Path) -> None:
     for name in ("a", "b/c", "dist", "more"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("one.whl", "b/c/two.whl", "dist/three.whl", "more/four.whl"):
@@ -143,10 +143,10 @@ def test_the_first_folder_below_with_a_wheel_is_found(tmp_path: Path) -> None:
         ("## 1 [x]", "## 1 [x]"),
     ],
 )
-def test_no_name_begins_a_command_of_a_ci_service(text: str, expected: str) -> None:
+def test_no_name_can_start_a_ci_service_command(text: str, expected: str) -> None:
     assert printable(text) == expected
 
 
-def test_a_document_keeps_the_value_of_a_name_that_looks_like_a_command() -> None:
+def test_json_preserves_a_name_that_looks_like_a_ci_command() -> None:
     assert json.loads(printable_json('{"x": "##[error]y"}')) == {"x": "##[error]y"}
     assert printable_json('{"x": "##[error]y"}') == r'{"x": "\u0023#[error]y"}'

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("given", ["a/b", Path("a/b"), ["a/b"], (Path("a/b"),), iter(["a/b"])])
-def test_one_path_and_an_iterable_of_paths_are_taken(given: GivenPaths) -> None:
+def test_a_single_path_or_an_iterable_of_paths_is_accepted(given: GivenPaths) -> None:
     assert paths_given(given) == (Path("a/b"),)
 
 
@@ -37,7 +37,7 @@ def test_several_paths_keep_their_order() -> None:
     assert paths_given(["b", Path("a")]) == (Path("b"), Path("a"))
 
 
-def test_none_is_refused_where_some_are_needed() -> None:
+def test_an_empty_list_of_required_paths_is_refused() -> None:
     with pytest.raises(InputError, match=r"^paths: is empty; expected at least one path$"):
         some_paths_given("paths", iter(()))
 
@@ -46,7 +46,7 @@ def test_none_is_refused_where_some_are_needed() -> None:
 @given(st.text(st.characters(codec="utf-8"), max_size=300))
 @example("é" * 128)
 @example("x" * 255)
-def test_a_file_can_have_any_such_name(tmp_path: Path, text: str) -> None:
+def test_every_valid_file_name_can_be_created(tmp_path: Path, text: str) -> None:
     if is_file_name(text):
         (tmp_path / text).touch()
         assert [path.name for path in tmp_path.iterdir()] == [text]
@@ -76,7 +76,7 @@ WINE_TABLE = Path("/usr/share/wine/nls/l_intl.nls")
         ("", "is empty"),
     ],
 )
-def test_names_that_windows_refuses_or_changes_have_a_fault(name: str, fault: str) -> None:
+def test_windows_name_fault_describes_names_that_windows_refuses_or_changes(name: str, fault: str) -> None:
     assert windows_name_fault(name) == fault
 
 
@@ -84,20 +84,20 @@ def test_names_that_windows_refuses_or_changes_have_a_fault(name: str, fault: st
     "name",
     ["amdhip64_7.dll", ".kpack", "gfx90a+xnack.kpack", "console", "nul_", "COM0", "COM10", "a b", "ß.h", "n" * 255],
 )
-def test_other_names_have_none(name: str) -> None:
+def test_valid_windows_names_have_no_fault(name: str) -> None:
     assert windows_name_fault(name) == ""
 
 
-def test_a_path_has_the_fault_of_its_first_bad_name() -> None:
+def test_the_fault_of_a_path_is_that_of_its_first_bad_name() -> None:
     assert windows_path_fault("bin/aux/a:b") == "'aux' is the name of the device AUX on Windows"
     assert windows_path_fault("../../bin/tool.exe") == ""
 
 
-def test_a_path_is_as_long_as_its_utf_16() -> None:
+def test_path_length_counts_utf16_units() -> None:
     assert (path_length("a/b"), path_length("ü"), path_length("😀")) == (3, 1, 2)
 
 
-def test_what_a_path_leaves_for_the_folders_above_it() -> None:
+def test_room_above_is_the_length_left_for_parent_folders() -> None:
     # The file of ROCm/TheRock#7537: 142 characters below site-packages leave 116 for that, and one for the slash.
     assert room_above("x" * 142) == 116
     assert room_above("_rocm_sdk_libraries/bin/rocblas/library", 174) == 134
@@ -105,22 +105,22 @@ def test_what_a_path_leaves_for_the_folders_above_it() -> None:
 
 
 @given(st.text(min_size=1, max_size=300))
-def test_with_the_room_above_it_a_path_is_as_long_as_it_may_be(path: str) -> None:
+def test_a_path_with_its_room_above_has_the_maximum_length(path: str) -> None:
     if (room := room_above(path)) > 0:
         assert path_length("C" * room + "\\" + path) == LONGEST_PATH
 
 
-def test_paths_that_only_differ_in_case_clash() -> None:
+def test_paths_that_differ_only_in_case_clash() -> None:
     assert [*find_case_clashes(["bin/Tool.dll", "bin/tool.dll", "bin/other.dll", "bin/tool.dll"])] == [
         ("bin/Tool.dll", "bin/tool.dll")
     ]
 
 
-def test_a_file_clashes_with_a_folder_of_its_name_in_another_case() -> None:
+def test_a_file_clashes_with_a_folder_whose_name_differs_only_in_case() -> None:
     assert [*find_case_clashes(["share/Doc", "share/doc/readme"])] == [("share/Doc", "share/doc")]
 
 
-def test_a_folder_may_be_spelled_in_several_ways() -> None:
+def test_a_folder_can_be_spelled_in_different_cases() -> None:
     assert [*find_case_clashes(["share/Doc/a", "share/doc/b"])] == []
 
 
@@ -134,7 +134,7 @@ def test_a_folder_may_be_spelled_in_several_ways() -> None:
         pytest.param("\u1f80", "\u1f88", id="alpha with a subscript iota"),
     ],
 )
-def test_letters_of_two_cases_are_one(one: str, other: str) -> None:
+def test_upper_and_lower_case_letters_fold_together(one: str, other: str) -> None:
     assert fold_case(one) == fold_case(other)
 
 
@@ -150,12 +150,12 @@ def test_letters_of_two_cases_are_one(one: str, other: str) -> None:
         pytest.param("\U00010428", "\U00010400", id="beyond 16 bits"),
     ],
 )
-def test_letters_that_ntfs_keeps_apart_stay_apart(one: str, other: str) -> None:
+def test_letters_that_ntfs_distinguishes_do_not_fold_together(one: str, other: str) -> None:
     assert fold_case(one) != fold_case(other)
 
 
 @pytest.mark.skipif(not WINE_TABLE.exists(), reason="Wine's table of upper-case letters isn't installed")
-def test_wine_has_the_same_letters_but_for_the_final_sigma() -> None:
+def test_case_folding_matches_wine_except_for_the_final_sigma() -> None:
     # l_intl.nls: numbers of 16 bits, from the third on steps to a letter's upper case, by 8, 4 and 4 of its bits.
     table = memoryview(WINE_TABLE.read_bytes()).cast("H")[2:]
     # Later Pythons know more letters.

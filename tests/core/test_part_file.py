@@ -51,7 +51,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_whole_file_takes_its_name(tmp_path: Path) -> None:
+def test_a_complete_file_gets_its_final_name(tmp_path: Path) -> None:
     steps: list[int] = []
     assert receive(tmp_path / "a" / "x.bin", expected(), Source().read, steps.append) == SHA256
     assert (tmp_path / "a" / "x.bin").read_bytes() == DATA
@@ -59,7 +59,7 @@ def test_a_whole_file_takes_its_name(tmp_path: Path) -> None:
     assert sum(steps) == len(DATA)
 
 
-def test_a_transfer_that_ended_is_taken_up(tmp_path: Path) -> None:
+def test_an_interrupted_transfer_is_resumed(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match="ended"):
         receive(tmp_path / "x.bin", expected(), Source(ends_at=5000).read)
     assert not (tmp_path / "x.bin").exists()
@@ -78,7 +78,7 @@ def test_a_transfer_that_ended_is_taken_up(tmp_path: Path) -> None:
     [{"sha256": "0" * 64}, {"source": "elsewhere"}, {"size": len(DATA) + 1}, {"version": "new"}],
     ids=["hash", "source", "size", "version"],
 )
-def test_the_beginning_of_another_file_is_thrown_away(tmp_path: Path, other: dict[str, object]) -> None:
+def test_the_partial_data_of_a_different_file_is_discarded(tmp_path: Path, other: dict[str, object]) -> None:
     with pytest.raises(WorkError):
         receive(tmp_path / "x.bin", expected(**other), Source(ends_at=5000).read)
     source = Source()
@@ -86,7 +86,7 @@ def test_the_beginning_of_another_file_is_thrown_away(tmp_path: Path, other: dic
     assert source.starts == [0]
 
 
-def test_without_hash_and_version_a_file_is_fetched_anew(tmp_path: Path) -> None:
+def test_a_file_without_hash_and_version_is_downloaded_from_the_start(tmp_path: Path) -> None:
     with pytest.raises(WorkError):
         receive(tmp_path / "x.bin", expected(sha256=""), Source(ends_at=5000).read)
     source = Source()
@@ -95,7 +95,7 @@ def test_without_hash_and_version_a_file_is_fetched_anew(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("sha256", "starts"), [("", [0]), (SHA256, [5000])], ids=["version", "hash"])
-def test_after_a_restart_of_the_machine_only_a_hash_vouches(
+def test_after_a_reboot_partial_data_is_trusted_only_with_a_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sha256: str, starts: list[int]
 ) -> None:
     with pytest.raises(WorkError):
@@ -106,7 +106,7 @@ def test_after_a_restart_of_the_machine_only_a_hash_vouches(
     assert source.starts == starts
 
 
-def test_bytes_of_an_earlier_run_that_spoil_the_hash_are_fetched_again(tmp_path: Path) -> None:
+def test_partial_data_that_breaks_the_hash_is_downloaded_again(tmp_path: Path) -> None:
     with pytest.raises(WorkError):
         receive(tmp_path / "x.bin", expected(), Source(ends_at=5000).read)
     part = tmp_path / ".x.bin.rocwheel-part"
@@ -127,7 +127,7 @@ def test_bytes_of_an_earlier_run_that_spoil_the_hash_are_fetched_again(tmp_path:
     ],
     ids=["other", "short", "long"],
 )
-def test_wrong_bytes_leave_nothing_and_keep_what_was_there(tmp_path: Path, data: bytes, found: str) -> None:
+def test_wrong_bytes_are_discarded_and_the_existing_file_is_kept(tmp_path: Path, data: bytes, found: str) -> None:
     (tmp_path / "x.bin").write_bytes(b"before")
     with pytest.raises(InputError) as caught:
         receive(tmp_path / "x.bin", expected(), Source(data).read)
@@ -136,7 +136,7 @@ def test_wrong_bytes_leave_nothing_and_keep_what_was_there(tmp_path: Path, data:
     assert names(tmp_path) == ["x.bin"]
 
 
-def test_not_more_than_a_block_too_many_is_taken(tmp_path: Path) -> None:
+def test_a_transfer_that_is_too_long_stops_early(tmp_path: Path) -> None:
     def endless(_: int) -> Iterator[bytes]:
         while True:
             yield bytes(1000)
@@ -145,7 +145,7 @@ def test_not_more_than_a_block_too_many_is_taken(tmp_path: Path) -> None:
         receive(tmp_path / "x.bin", expected(), endless)
 
 
-def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
+def test_concurrent_downloads_of_a_file_do_not_mix(tmp_path: Path) -> None:
     part = tmp_path / ".x.bin.rocwheel-part"
     with part.open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -153,7 +153,7 @@ def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
             receive(tmp_path / "x.bin", expected(), Source().read)
 
 
-def test_a_link_in_the_place_of_the_part_is_not_followed(tmp_path: Path) -> None:
+def test_a_symlink_in_place_of_the_part_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "victim").write_bytes(b"mine")
     (tmp_path / ".x.bin.rocwheel-part").symlink_to(tmp_path / "victim")
     with pytest.raises(WorkError, match="can't be written"):
@@ -161,14 +161,14 @@ def test_a_link_in_the_place_of_the_part_is_not_followed(tmp_path: Path) -> None
     assert (tmp_path / "victim").read_bytes() == b"mine"
 
 
-def test_a_folder_in_the_place_of_the_file_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.bin").mkdir()
     with pytest.raises(WorkError, match="isn't a regular file"):
         receive(tmp_path / "x.bin", expected(), Source().read)
 
 
 @pytest.mark.parametrize("name", ["x" * 251 + ".whl", "ü" * 125 + ".whl", "日" * 83 + ".whl"], ids=ascii)
-def test_names_as_long_as_a_file_system_allows_have_parts(tmp_path: Path, name: str) -> None:
+def test_file_names_of_maximum_length_have_part_files(tmp_path: Path, name: str) -> None:
     receive(tmp_path / name, expected(), Source().read)
     assert names(tmp_path) == [name]
 
@@ -189,7 +189,7 @@ receive(Path(sys.argv[1]), Expected(source="there", size=1 << 24, sha256=sys.arg
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_no_file_and_the_next_one_ends_the_work(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_final_file_and_the_next_run_completes_it(tmp_path: Path) -> None:
     whole = b"".join(bytes([place]) * (1 << 20) for place in range(16))
     sha256 = hashlib.sha256(whole).hexdigest()
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "x.bin"), sha256]
@@ -208,7 +208,7 @@ def test_a_killed_run_leaves_no_file_and_the_next_one_ends_the_work(tmp_path: Pa
     assert names(tmp_path) == ["x.bin"]
 
 
-def test_a_kill_while_the_file_gets_its_name_leaves_nothing_to_a_run_that_finds_it_whole(
+def test_an_interrupt_after_the_final_rename_leaves_no_part_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody fetches what is there already, so nobody would remove its stamp."""
@@ -224,7 +224,7 @@ def test_a_kill_while_the_file_gets_its_name_leaves_nothing_to_a_run_that_finds_
     assert names(tmp_path) == ["x.bin"]
 
 
-def test_a_disk_that_fails_is_not_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_failure_is_not_mistaken_for_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: Path) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
@@ -250,7 +250,7 @@ class LosingDisk:
 
 
 @pytest.mark.parametrize(("sha256", "starts"), [("", [0]), (SHA256, [])], ids=["version", "hash"])
-def test_what_a_disk_may_have_lost_is_fetched_again_unless_a_hash_vouches(
+def test_data_a_disk_may_have_lost_is_downloaded_again_without_a_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sha256: str, starts: list[int]
 ) -> None:
     monkeypatch.setattr(os, "fsync", LosingDisk(1).sync)
@@ -263,9 +263,7 @@ def test_what_a_disk_may_have_lost_is_fetched_again_unless_a_hash_vouches(
     assert names(tmp_path) == ["x.bin"]
 
 
-def test_a_beginning_that_the_disk_has_lost_since_is_fetched_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partial_data_lost_by_the_disk_is_downloaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed run was told nothing; the system tells the next that syncs the file."""
     with pytest.raises(WorkError):
         receive(tmp_path / "x.bin", expected(sha256="", version="1"), Source(ends_at=5000).read)
@@ -275,7 +273,7 @@ def test_a_beginning_that_the_disk_has_lost_since_is_fetched_again(
     assert source.starts == [0]
 
 
-def test_an_endless_file_leaves_room_on_the_disk_and_nothing_else(
+def test_an_endless_file_leaves_free_disk_space_and_no_part_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_full(_: object) -> None:
@@ -288,7 +286,7 @@ def test_an_endless_file_leaves_room_on_the_disk_and_nothing_else(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bytes_that_others_can_write_are_not_continued(tmp_path: Path) -> None:
+def test_partial_data_writable_by_others_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match="ended"):
         receive(tmp_path / "x", expected(), Source(ends_at=5000).read)
     (tmp_path / ".x.rocwheel-part").chmod(0o666)

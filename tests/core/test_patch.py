@@ -49,34 +49,34 @@ def expected(patch: FilePatch) -> bytes:
         pytest.param(90, 95, False, id="behind the last replacement"),
     ],
 )
-def test_a_hole_is_a_range_that_a_replacement_makes_zeros(start: int, stop: int, is_hole: bool) -> None:
+def test_is_hole_is_true_for_a_range_that_becomes_zeros(start: int, stop: int, is_hole: bool) -> None:
     patch = FilePatch(100, (Replacement(20, 40, b"ab"), Replacement(50, 60, source=0)))
     assert patch.is_hole(start, stop) is is_hole
 
 
 @given(replacements(), st.integers(0, 100), st.integers(0, 100))
-def test_a_hole_holds_zeros(changes: tuple[Replacement, ...], start: int, stop: int) -> None:
+def test_a_hole_contains_only_zeros(changes: tuple[Replacement, ...], start: int, stop: int) -> None:
     patch = FilePatch(100, changes)
     if patch.is_hole(start, stop):
         assert expected(patch)[start:stop] == bytes(max(stop - start, 0))
 
 
 @given(replacements(), st.integers(0, 100), st.integers(0, 100))
-def test_any_range_of_the_patched_file_is_given(changes: tuple[Replacement, ...], start: int, size: int) -> None:
+def test_any_range_of_the_patched_file_can_be_read(changes: tuple[Replacement, ...], start: int, size: int) -> None:
     patch = FilePatch(100, changes)
     stop = min(start + size, 100)
     assert join_data(patch.apply(DATA, start, stop)) == expected(patch)[start:stop]
 
 
 @given(replacements())
-def test_patched_file_is_written(changes: tuple[Replacement, ...]) -> None:
+def test_the_patched_file_is_written(changes: tuple[Replacement, ...]) -> None:
     file = io.BytesIO()
     write_patched(file, DATA, changes)
     file.truncate(100)
     assert file.getvalue().ljust(100, b"\0") == expected(FilePatch(100, changes))
 
 
-def test_what_becomes_zero_takes_no_space_on_disk(tmp_path: Path) -> None:
+def test_ranges_that_become_zero_take_no_disk_space(tmp_path: Path) -> None:
     path = tmp_path / "file"
     data = memoryview(b"x" * (4 << 20))
     with path.open("wb") as file:
@@ -88,17 +88,17 @@ def test_what_becomes_zero_takes_no_space_on_disk(tmp_path: Path) -> None:
     )
 
 
-def test_last_replacement_may_lie_past_the_old_end() -> None:
+def test_the_last_replacement_can_extend_past_the_old_end() -> None:
     patch = FilePatch(104, (Replacement(98, 104, b"abcdef"),))
     assert join_data(patch.apply(DATA, 97, 104)) == b"babcdef"
 
 
-def test_replacements_that_overlap_are_refused() -> None:
+def test_overlapping_replacements_are_refused() -> None:
     with pytest.raises(ValueError, match="replacements overlap, or are out of order"):
         FilePatch(100, (Replacement(0, 10, b""), Replacement(9, 20, b"")))
 
 
-def test_what_stands_between_the_old_end_and_a_replacement_is_zero() -> None:
+def test_the_gap_between_the_old_end_and_a_replacement_is_zero() -> None:
     patch = FilePatch(107, (Replacement.of(104, b"end"),))
     assert join_data(patch.apply(DATA, 98)) == b"cd\0\0\0\0end"
 
@@ -113,21 +113,21 @@ def patches(draw: st.DrawFn, *, sources: bool) -> FilePatch:
 
 
 @given(patches(sources=True), patches(sources=False))
-def test_two_patches_made_one_do_what_they_do_in_turn(first: FilePatch, second: FilePatch) -> None:
+def test_a_combined_patch_equals_applying_both_patches_in_turn(first: FilePatch, second: FilePatch) -> None:
     once = join_data(first.apply(DATA))
     assert len(once) == first.size
     twice = join_data(second.apply(memoryview(once)))
     assert join_data(first.then(second).apply(DATA)) == twice
 
 
-def test_patch_that_shrinks_a_file_is_written() -> None:
+def test_a_patch_that_shrinks_a_file_is_written() -> None:
     file = io.BytesIO()
     patch = FilePatch(8, (Replacement(2, 4, source=50),))
     write_patched(file, DATA, patch.replacements, size=patch.size)
     assert file.getvalue() == bytes([1, 2, 51, 52, 5, 6, 7, 8])
 
 
-def test_every_buffer_may_be_released_by_itself() -> None:
+def test_each_buffer_can_be_released_independently() -> None:
     patch = FilePatch(4 << 20, (Replacement(2, 3 << 20, b"new"),))
     assert sum(map(len, patch.apply(DATA))) == 4 << 20
     for buffer in patch.apply(DATA):
@@ -135,14 +135,14 @@ def test_every_buffer_may_be_released_by_itself() -> None:
     assert sum(map(len, patch.apply(DATA))) == 4 << 20
 
 
-def test_new_file_is_read_before_it_is_written() -> None:
+def test_a_patched_view_can_be_read_before_the_file_is_written() -> None:
     patch = FilePatch(104, (Replacement.of(2, b"new"), Replacement.of(102, b"!!")))
     made = patched_view(DATA, patch)
     assert bytes(made) == b"".join(map(bytes, patch.apply(DATA)))
     assert bytes(made[1:6][1:]) == b"new\x06"
 
 
-def test_what_is_written_whole_comes_in_pieces_of_a_few_mebibytes() -> None:
+def test_a_patch_is_written_in_pieces_of_a_few_mebibytes() -> None:
     data = memoryview(bytes(range(256)) * (20 << 10))
     patch = FilePatch(len(data) + 7, (Replacement(3, 5, b"ab"), Replacement(len(data), len(data) + 7, b"tail")))
     pieces = list(patch.pieces(data))

@@ -21,7 +21,7 @@ def package(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("change", ["changed", "renamed", "new", "table", "below"])
-def test_other_code_has_another_hash(package: Path, change: str) -> None:
+def test_the_code_hash_changes_with_any_code_or_data_file(package: Path, change: str) -> None:
     before = _fresh(package)
     if change == "changed":
         (package / "a.py").write_text("b")
@@ -34,7 +34,7 @@ def test_other_code_has_another_hash(package: Path, change: str) -> None:
     assert _fresh(package) != before
 
 
-def test_what_is_no_code_does_not_count(package: Path) -> None:
+def test_other_files_do_not_affect_the_code_hash(package: Path) -> None:
     before = _fresh(package)
     (package / "notes.txt").write_text("more")
     (package / "__pycache__").mkdir()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("planted", ["pip.py", "runpy.py", "importlib.py", "pip/__main__.py"])
-def test_no_module_of_the_working_directory_runs(tmp_path: Path, planted: str) -> None:
+def test_modules_in_the_working_directory_are_not_run(tmp_path: Path, planted: str) -> None:
     (tmp_path / planted).parent.mkdir(exist_ok=True)
     (tmp_path / planted).write_text("open('ran', 'w'); raise SystemExit(7)")
     (tmp_path / planted).with_name("__init__.py").touch()
@@ -29,7 +29,7 @@ def test_no_module_of_the_working_directory_runs(tmp_path: Path, planted: str) -
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_module_gets_its_words_and_its_exit_status_is_passed_on() -> None:
+def test_a_module_receives_its_arguments_and_returns_its_exit_status() -> None:
     words = [*module_command(sys.executable, "json.tool"), "no such file"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode != 0

@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_file_that_changed_since_it_was_listed_is_refused(path: Path, way: str) -> None:
+def test_a_file_changed_since_it_was_listed_is_refused(path: Path, way: str) -> None:
     source = FileRange.whole(path)
     CHANGES[way](path)
     with pytest.raises(ChangedFileError, match=f"^{re.escape(f'{path}: {WAYS[way]}. {REMEDY}')}$"):
@@ -58,14 +58,14 @@ def test_a_file_that_changed_since_it_was_listed_is_refused(path: Path, way: str
 
 
 @pytest.mark.parametrize("way", ["overwritten", "truncated"])
-def test_a_file_that_changes_while_it_is_read_is_refused(path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_during_reading_is_refused(path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     changed_at_read(monkeypatch, path, CHANGES[way])
     source = FileRange.whole(path)
     with pytest.raises(ChangedFileError, match=WAYS[way]):
         source.read()
 
 
-def test_a_file_that_gets_or_loses_a_link_is_the_same(path: Path) -> None:
+def test_adding_or_removing_a_hard_link_does_not_count_as_a_change(path: Path) -> None:
     source, other = FileRange.whole(path), path.with_name("other")
     other.hardlink_to(path)
     assert source.read() == b"x" * 1000
@@ -74,7 +74,7 @@ def test_a_file_that_gets_or_loses_a_link_is_the_same(path: Path) -> None:
     assert source.read() == b"x" * 1000
 
 
-def test_a_file_that_lost_its_only_name_while_it_was_open_is_refused(path: Path) -> None:
+def test_a_file_removed_while_open_is_refused(path: Path) -> None:
     stamp = FileStamp.at(path)
     with path.open("rb") as file:
         path.unlink()
@@ -82,7 +82,7 @@ def test_a_file_that_lost_its_only_name_while_it_was_open_is_refused(path: Path)
             stamp.require(os.fstat(file.fileno()), str(path))
 
 
-def test_a_file_that_was_written_to_and_got_a_link_is_refused(path: Path) -> None:
+def test_a_file_that_was_modified_and_hard_linked_is_refused(path: Path) -> None:
     source = FileRange.whole(path)
     path.with_name("other").hardlink_to(path)
     CHANGES["overwritten"](path)
@@ -90,14 +90,14 @@ def test_a_file_that_was_written_to_and_got_a_link_is_refused(path: Path) -> Non
         source.read()
 
 
-def test_a_file_with_new_permissions_is_refused(path: Path) -> None:
+def test_a_file_whose_permissions_changed_is_refused(path: Path) -> None:
     source = FileRange.whole(path)
     path.chmod(0o600)
     with pytest.raises(ChangedFileError, match=WAYS["overwritten"]):
         source.read()
 
 
-def test_failed_work_ends_with_status_1(path: Path) -> None:
+def test_a_changed_file_results_in_exit_status_1(path: Path) -> None:
     source = FileRange.whole(path)
     CHANGES["truncated"](path)
     with pytest.raises(ChangedFileError) as caught:
@@ -105,19 +105,19 @@ def test_failed_work_ends_with_status_1(path: Path) -> None:
     assert caught.value.exit_status == 1
 
 
-def test_reading_leaves_the_stamp_alone(path: Path) -> None:
+def test_reading_does_not_change_the_stamp(path: Path) -> None:
     stamp = FileStamp.at(path)
     FileRange.whole(path).read()
     assert FileStamp.at(path) == stamp
 
 
 @pytest.mark.parametrize("way", ["overwritten", "truncated"])
-def test_a_file_that_changes_while_it_is_read_as_a_stream_is_refused(path: Path, way: str) -> None:
+def test_a_file_that_changes_while_streamed_is_refused(path: Path, way: str) -> None:
     with pytest.raises(ChangedFileError, match=WAYS[way]), open_unchanged(path):
         CHANGES[way](path)
 
 
-def test_damage_that_comes_from_a_change_is_called_a_change(path: Path) -> None:
+def test_damage_caused_by_a_change_is_reported_as_a_change(path: Path) -> None:
     with pytest.raises(ChangedFileError, match=WAYS["truncated"]):
         _find_damage(path)
 
@@ -128,18 +128,18 @@ def _find_damage(path: Path) -> None:
         raise EOFError
 
 
-def test_damage_in_a_file_that_stays_as_it_is_stays_damage(path: Path) -> None:
+def test_damage_in_an_unchanged_file_is_reported_as_damage(path: Path) -> None:
     with pytest.raises(EOFError), open_unchanged(path):
         raise EOFError
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_file_that_changes_while_it_is_read_by_its_path_is_refused(path: Path, way: str) -> None:
+def test_a_file_that_changes_while_read_by_path_is_refused(path: Path, way: str) -> None:
     with pytest.raises(ChangedFileError, match=WAYS[way]), unchanged(path):
         CHANGES[way](path)
 
 
-def test_damage_that_comes_from_another_file_at_the_path_is_called_a_change(path: Path) -> None:
+def test_damage_caused_by_a_replaced_file_is_reported_as_a_change(path: Path) -> None:
     with pytest.raises(ChangedFileError, match=WAYS["replaced"]):
         _find_damage_by_path(path)
 
@@ -150,25 +150,25 @@ def _find_damage_by_path(path: Path) -> None:
         raise EOFError
 
 
-def test_a_pipe_is_refused_as_opening_it_would_wait(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="it isn't a regular file"):
         read_regular(tmp_path / "pipe")
 
 
-def test_a_pipe_is_no_range_of_bytes(tmp_path: Path) -> None:
+def test_a_pipe_cannot_be_a_file_range(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="it isn't a regular file"):
         FileRange.whole(tmp_path / "pipe")
 
 
-def test_what_is_absent_a_folder_or_a_pipe_is_read_as_nothing(tmp_path: Path) -> None:
+def test_a_missing_file_folder_or_pipe_is_read_as_empty(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_bytes(b"abc")
     assert [read_if_readable(tmp_path / name) for name in ("file", "absent", "pipe", "")] == [b"abc", b"", b"", b""]
 
 
-def test_a_failing_disk_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_failure_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: Path) -> bytes:
         raise OSError(errno.EIO, "Input/output error", str(path))
 
@@ -177,7 +177,7 @@ def test_a_failing_disk_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_if_readable(tmp_path / "file")
 
 
-def test_too_many_open_files_are_told_of_as_failed_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_open_files_is_reported_as_a_work_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: Path) -> bytes:
         raise OSError(errno.EMFILE, "Too many open files", str(path))
 
@@ -186,7 +186,7 @@ def test_too_many_open_files_are_told_of_as_failed_work(tmp_path: Path, monkeypa
         read_if_readable(tmp_path / "file")
 
 
-def test_no_text_of_a_user_is_larger_than_64_mib(tmp_path: Path) -> None:
+def test_a_regular_file_larger_than_64_mib_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.touch()
     os.truncate(path, 64 << 20)
@@ -196,7 +196,7 @@ def test_no_text_of_a_user_is_larger_than_64_mib(tmp_path: Path) -> None:
         read_regular(path)
 
 
-def test_a_file_that_should_be_small_is_read_up_to_its_limit(tmp_path: Path) -> None:
+def test_a_small_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     (tmp_path / "list").write_bytes(bytes(1 << 20))
     assert read_small(tmp_path / "list", 1 << 20, expected="a list") == bytes(1 << 20)
     (tmp_path / "list").write_bytes(bytes((1 << 20) + 1))
@@ -204,7 +204,7 @@ def test_a_file_that_should_be_small_is_read_up_to_its_limit(tmp_path: Path) -> 
         read_small(tmp_path / "list", 1 << 20, expected="a list")
 
 
-def test_a_file_that_should_be_small_and_is_not_there_is_told_of(tmp_path: Path) -> None:
+def test_a_missing_small_file_is_reported(tmp_path: Path) -> None:
     expected = (
         "absent: can't be read (No such file or directory); expected a list. Check whether it exists and is readable."
     )
@@ -222,13 +222,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_whole_of_a_file_has_its_size(tmp_path: Path) -> None:
+def test_whole_covers_the_size_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "libamdhip64.so.5"
     path.write_bytes(b"0123456789")
     assert FileRange.whole(path) == FileRange(str(path), 0, 10, FileStamp.of(path.stat()))
 
 
-def test_a_part_counts_from_the_beginning_of_its_range() -> None:
+def test_a_part_is_relative_to_the_start_of_its_range() -> None:
     assert FileRange("a.tar", 512, 100).part(10, 30) == FileRange("a.tar", 522, 20)
 
 
@@ -239,7 +239,7 @@ def test_a_missing_file_is_unreadable_input(tmp_path: Path) -> None:
         FileRange.whole(path)
 
 
-def test_a_file_that_vanished_is_unreadable_input(tmp_path: Path) -> None:
+def test_a_file_deleted_before_viewing_is_unreadable_input(tmp_path: Path) -> None:
     path = tmp_path / "none"
     text = f"{path}: can't be read (No such file or directory). Check whether it exists and is readable."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), FileRange(str(path), 0, 1).view():
@@ -260,7 +260,7 @@ def test_a_file_that_shrank_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("start", "size"), [(0, 0), (3, 100), (0, 256 << 10), (5, 600 << 10)])
-def test_a_range_is_fed_piece_by_piece(start: int, size: int, tmp_path: Path) -> None:
+def test_feed_passes_a_range_piece_by_piece(start: int, size: int, tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_bytes(os.urandom(700 << 10))
     fed: list[bytes] = []
@@ -268,7 +268,7 @@ def test_a_range_is_fed_piece_by_piece(start: int, size: int, tmp_path: Path) ->
     assert b"".join(fed) == path.read_bytes()[start : start + size]
 
 
-def test_a_file_that_ends_while_it_is_fed_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_ends_during_feed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "shrunk"
     path.write_bytes(bytes(300 << 10))
     text = f"{path}: ends at byte 307200 instead of 409600."
@@ -283,7 +283,7 @@ def test_a_folder_cannot_be_viewed(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_file_without_permission_is_unreadable_input(tmp_path: Path) -> None:
+def test_a_file_without_read_permission_is_unreadable_input(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_bytes(b"x")
     path.chmod(0)
@@ -306,7 +306,7 @@ except InputError as e:
     )
 
 
-def test_an_empty_range_needs_no_mapping(tmp_path: Path) -> None:
+def test_an_empty_range_can_be_viewed(tmp_path: Path) -> None:
     path = tmp_path / "empty"
     path.touch()
     with FileRange.whole(path).view() as view:
@@ -314,14 +314,14 @@ def test_an_empty_range_needs_no_mapping(tmp_path: Path) -> None:
 
 
 @given(start=st.integers(0, 5 * PAGE), size=st.integers(0, 5 * PAGE))
-def test_any_range_gives_its_bytes(start: int, size: int, pages: Path) -> None:
+def test_a_view_has_the_bytes_of_its_range(start: int, size: int, pages: Path) -> None:
     content = pages.read_bytes()
     stop = min(start + size, len(content))
     with FileRange(str(pages), start, stop - start).view() as view:
         assert bytes(view) == content[start:stop]
 
 
-def test_a_view_outlives_the_block(tmp_path: Path) -> None:
+def test_a_view_can_be_used_after_its_block(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"device code")
     with FileRange.whole(path).view() as view:
@@ -329,7 +329,7 @@ def test_a_view_outlives_the_block(tmp_path: Path) -> None:
     assert bytes(kept) == b"code"
 
 
-def test_what_was_read_of_a_large_nameless_file_does_not_stay_resident(tmp_path: Path) -> None:
+def test_pages_of_a_large_unnamed_file_do_not_stay_resident(tmp_path: Path) -> None:
     """Nobody else can write it: it is mapped, and its pages are let go of, or they would count as resident."""
     path = tmp_path / "large"
     with path.open("wb") as file:
@@ -352,7 +352,7 @@ with FileRange(sys.argv[1], 0, 256 << 20).view() as view:
     assert run_python(program, path) == "True\n"
 
 
-def test_a_part_of_a_mapped_file_reads_the_same_afterwards(tmp_path: Path) -> None:
+def test_released_pages_of_a_mapped_file_can_be_read_again(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"ab" * PAGE)
     with FileRange(str(path), 0, 2 * PAGE).view() as data:
@@ -362,13 +362,13 @@ def test_a_part_of_a_mapped_file_reads_the_same_afterwards(tmp_path: Path) -> No
         assert bytes(part) == b"baba"
 
 
-def test_bytes_in_memory_are_left_alone() -> None:
+def test_release_pages_ignores_bytes_in_memory() -> None:
     data = memoryview(b"abc")
     release_pages(data)
     assert bytes(data) == b"abc"
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_opening_a_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(OSError, match="it isn't a regular file"):

@@ -34,7 +34,7 @@ from rocwheel.core.writing import atomic_file
 from tests.support.processes import NOBODY, needs_root, run_python
 
 
-def test_file_is_in_the_folder_of_tmpdir_and_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_temporary_file_is_in_tmpdir_and_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with open_temporary() as file:
         assert list(tmp_path.iterdir()) == []
@@ -42,19 +42,19 @@ def test_file_is_in_the_folder_of_tmpdir_and_has_no_name(tmp_path: Path, monkeyp
         assert os.fstat(file.fileno()).st_nlink == 0
 
 
-def test_named_folder_goes_before_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_folder_takes_precedence_over_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     with open_temporary(tmp_path) as file:
         assert Path(path_of(file)).readlink().parent == tmp_path
 
 
-def test_whatever_is_written_can_be_read_by_its_path(tmp_path: Path) -> None:
+def test_written_data_can_be_read_by_path(tmp_path: Path) -> None:
     with open_temporary(tmp_path) as file:
         write_all(file, b"abc")
         assert Path(path_of(file)).read_bytes() == b"abc"
 
 
-def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_tmpdir_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     found = f"TMPDIR: is {tmp_path}/none, a folder where files can't be created (No such file or directory)."
     message = f"{found} Correct or unset the variable."
@@ -65,7 +65,7 @@ def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, mon
         pass
 
 
-def test_full_folder_is_named_with_what_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_folder_is_reported_with_the_unwritten_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert str(no_room("x.whl!a", "its 5 bytes", OSError(errno.ENOSPC, "No space left on device"))) == (
         f"x.whl!a: its 5 bytes can't be written to {tmp_path} (No space left on device). "
@@ -74,7 +74,7 @@ def test_full_folder_is_named_with_what_did_not_fit(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(("size", "is_enough"), [(63 << 20, True), (80 << 20, True), (90 << 20, False)])
-def test_much_is_not_written_where_it_would_fill_the_disk(
+def test_a_large_file_that_would_fill_the_disk_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, is_enough: bool
 ) -> None:
     free = SimpleNamespace(f_bavail=150 << 10, f_frsize=1 << 10)
@@ -83,7 +83,7 @@ def test_much_is_not_written_where_it_would_fill_the_disk(
         require_room(file, size)
 
 
-def test_a_temporary_file_that_cannot_be_read_is_called_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unreadable_temporary_file_is_reported_as_temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     error = OSError(errno.EIO, "Input/output error")
     with open_temporary() as file:
@@ -102,7 +102,7 @@ def refuse_at_close(file: IO[bytes]) -> None:
 
 
 @pytest.mark.parametrize("buffering", [0, -1, 1 << 20])
-def test_a_file_that_cannot_be_closed_hides_no_error_that_is_on_its_way(tmp_path: Path, buffering: int) -> None:
+def test_a_failure_to_close_does_not_hide_an_earlier_error(tmp_path: Path, buffering: int) -> None:
     def fail() -> None:
         with open_temporary(tmp_path, buffering=buffering) as file:
             refuse_at_close(file)
@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_closed_hides_no_error_that_is_on_its_way(tmp_path
 
 
 @pytest.mark.parametrize("buffering", [0, -1, 1 << 20])
-def test_a_file_that_cannot_be_closed_is_told_with_its_folder(tmp_path: Path, buffering: int) -> None:
+def test_a_failure_to_close_is_reported_with_the_folder(tmp_path: Path, buffering: int) -> None:
     expected = (
         f"{tmp_path}: a temporary file can't be written (Bad file descriptor). "
         "Check the disk, or set TMPDIR to another folder."
@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_closed_is_told_with_its_folder(tmp_path: Path, bu
 
 
 @pytest.mark.parametrize(("buffering", "is_there"), [(0, True), (-1, False), (4, True)])
-def test_a_file_is_buffered_as_it_was_asked_for(tmp_path: Path, buffering: int, is_there: bool) -> None:
+def test_a_file_is_buffered_as_requested(tmp_path: Path, buffering: int, is_there: bool) -> None:
     with open_temporary(tmp_path, buffering=buffering) as file:
         file.write(b"abcdef")
         assert Path(path_of(file)).read_bytes() == (b"abcdef" if is_there else b"")
@@ -132,7 +132,7 @@ def test_a_file_is_buffered_as_it_was_asked_for(tmp_path: Path, buffering: int, 
         assert Path(path_of(file)).read_bytes() == b"abcdef"
 
 
-def test_what_a_process_killed_while_it_synced_left_is_removed(tmp_path: Path) -> None:
+def test_leftovers_of_a_process_killed_during_sync_are_removed(tmp_path: Path) -> None:
     program = """
 import os, sys
 from pathlib import Path
@@ -145,7 +145,7 @@ AtomicFile(Path(sys.argv[1])).commit()
     assert remove_abandoned(tmp_path) == (left,)
 
 
-def test_what_was_listed_before_is_not_listed_again(tmp_path: Path) -> None:
+def test_only_the_listed_leftovers_are_removed(tmp_path: Path) -> None:
     left, other = tmp_path / ".a.whl.abcdefgh.rocwheel", tmp_path / ".b.whl.abcdefgh.rocwheel"
     for path in (left, other, tmp_path / ".mine"):
         path.touch(0o600)
@@ -153,7 +153,7 @@ def test_what_was_listed_before_is_not_listed_again(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [other, tmp_path / ".mine"]
 
 
-def test_a_folder_that_has_the_inode_of_one_that_is_gone_is_looked_through(tmp_path: Path) -> None:
+def test_a_folder_that_reuses_an_inode_is_swept(tmp_path: Path) -> None:
     gone, there = tmp_path / "gone", tmp_path / "there"
     gone.mkdir()
     with atomic_file(gone / "a.whl"):
@@ -167,7 +167,7 @@ def test_a_folder_that_has_the_inode_of_one_that_is_gone_is_looked_through(tmp_p
     assert list(there.iterdir()) == [there / "b.whl"]
 
 
-def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_that_vanish_during_the_sweep_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".a.whl.abcdefgh.rocwheel").touch(0o600)
     opening = os.open
 
@@ -181,9 +181,7 @@ def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_another_one_sweeps_before_it_is_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_swept_before_it_is_locked_is_recreated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     making = tempfile.mkdtemp
     swept: list[Path] = []
 
@@ -200,7 +198,7 @@ def test_a_folder_that_another_one_sweeps_before_it_is_locked_is_made_again(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_process_killed_just_before_it_gave_a_file_its_name_left_is_removed(tmp_path: Path) -> None:
+def test_leftovers_of_a_process_killed_before_the_rename_are_removed(tmp_path: Path) -> None:
     program = """
 import os, sys
 from pathlib import Path
@@ -214,7 +212,7 @@ AtomicFile(Path(sys.argv[1]), mode=0o755).commit()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_a_killed_process_left_below_one_of_a_group_is_removed(tmp_path: Path) -> None:
+def test_a_leftover_folder_below_a_setgid_folder_is_removed(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o2775)
@@ -227,7 +225,7 @@ def test_a_folder_that_a_killed_process_left_below_one_of_a_group_is_removed(tmp
 
 
 @needs_root
-def test_what_belongs_to_somebody_else_is_left_alone_even_by_root(tmp_path: Path) -> None:
+def test_files_of_other_users_are_not_removed_even_by_root(tmp_path: Path) -> None:
     file, folder = tmp_path / ".a.whl.abcdefgh.rocwheel", tmp_path / ".b.abcdefgh.rocwheel"
     file.touch(0o600)
     folder.mkdir(0o700)
@@ -237,7 +235,7 @@ def test_what_belongs_to_somebody_else_is_left_alone_even_by_root(tmp_path: Path
     assert sorted(tmp_path.iterdir()) == [file, folder]
 
 
-def test_a_link_in_a_folder_of_a_killed_process_leads_nowhere(tmp_path: Path) -> None:
+def test_symlinks_in_a_leftover_folder_are_not_followed(tmp_path: Path) -> None:
     target, left = tmp_path / "target", tmp_path / ".b.abcdefgh.rocwheel"
     target.mkdir()
     target.chmod(0o500)
@@ -247,7 +245,7 @@ def test_a_link_in_a_folder_of_a_killed_process_leads_nowhere(tmp_path: Path) ->
     assert target.stat().st_mode & 0o777 == 0o500
 
 
-def test_a_folder_that_becomes_a_link_while_it_is_removed_leads_nowhere(
+def test_a_folder_replaced_by_a_symlink_during_removal_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, left = tmp_path / "target", tmp_path / ".b.abcdefgh.rocwheel"
@@ -268,7 +266,7 @@ def test_a_folder_that_becomes_a_link_while_it_is_removed_leads_nowhere(
     assert target.stat().st_mode & 0o777 == 0o500
 
 
-def test_folders_that_forbid_everything_go_with_their_block(tmp_path: Path) -> None:
+def test_folders_without_permissions_are_removed_at_the_end_of_the_block(tmp_path: Path) -> None:
     program = """
 import os, sys
 from pathlib import Path
@@ -285,7 +283,7 @@ print(list(Path().iterdir()))
     assert run_python(program, tmp_path, str(NOBODY if os.geteuid() == 0 else os.geteuid())) == "[]\n"
 
 
-def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_the_leftovers_of_killed_processes_are_removed(tmp_path: Path) -> None:
     program = "import os, sys; from pathlib import Path\nfrom rocwheel.core.writing import AtomicFile\n"
     run_python(program + "AtomicFile(Path(sys.argv[1])); os._exit(0)", tmp_path / "a.whl")
     (left,) = tmp_path.iterdir()
@@ -300,7 +298,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
 
 
-def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+def test_files_being_written_by_another_process_are_not_removed(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from rocwheel.core.writing import atomic_file\n"
         "with atomic_file(Path(sys.argv[1])) as file:\n"
@@ -315,7 +313,7 @@ def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "a.whl").read_bytes() == b"whole"
 
 
-def test_a_folder_goes_with_its_block_whatever_is_in_it(tmp_path: Path) -> None:
+def test_a_scratch_folder_is_removed_with_its_contents_after_the_block(tmp_path: Path) -> None:
     with scratch_folder(tmp_path / "made") as folder:
         (folder / "sealed").mkdir()
         (folder / "sealed/file").touch()
@@ -323,7 +321,7 @@ def test_a_folder_goes_with_its_block_whatever_is_in_it(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(tmp_path: Path) -> None:
+def test_scratch_folders_of_killed_processes_are_removed_but_not_of_running_ones(tmp_path: Path) -> None:
     program = "import os, sys; from pathlib import Path\nfrom rocwheel.core.scratch import scratch_folder\n"
     run_python(program + "made = scratch_folder(Path(sys.argv[1])); made.__enter__(); os._exit(0)", tmp_path / "made")
     (left,) = tmp_path.iterdir()
@@ -334,7 +332,7 @@ def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(
         assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_the_next_output_in_a_folder_removes_what_a_killed_process_left_there(tmp_path: Path) -> None:
+def test_the_next_output_in_a_folder_removes_leftovers_of_a_killed_process(tmp_path: Path) -> None:
     program = "import os, sys; from pathlib import Path\nfrom rocwheel.core.writing import AtomicFile\n"
     run_python(program + "AtomicFile(Path(sys.argv[1])); os._exit(0)", tmp_path / "a.whl")
     run_python(program + "AtomicFile(Path(sys.argv[1])).commit()", tmp_path / "b.whl")
@@ -342,16 +340,14 @@ def test_the_next_output_in_a_folder_removes_what_a_killed_process_left_there(tm
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ü" * 127, "日" * 85, "\udcff" * 255], ids=ascii)
-def test_a_name_of_the_longest_kind_has_room_for_a_hidden_one(tmp_path: Path, name: str) -> None:
+def test_a_file_name_of_maximum_length_can_be_written_atomically(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     with atomic_file(path) as file:
         file.write(b"whole")
     assert path.read_bytes() == b"whole"
 
 
-def test_a_file_that_is_removed_before_it_is_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_removed_before_it_is_locked_is_recreated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opening, made = os.open, list[int]()
 
     def make_and_lose_the_first(path: Any, flags: int, *rest: int, **options: Any) -> int:
@@ -367,7 +363,7 @@ def test_a_file_that_is_removed_before_it_is_locked_is_made_again(
     assert ((tmp_path / "a.whl").read_bytes(), len(made)) == (b"whole", 2)
 
 
-def test_ctrl_c_while_a_disk_makes_a_file_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_file_creation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opening = os.open
 
     def make_and_be_interrupted(path: Any, flags: int, *rest: int, **options: Any) -> int:
@@ -394,7 +390,7 @@ sys.stdin.read()
 """
 
 
-def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_locked_by_another_process_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     command = [sys.executable, "-c", HOLDING, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdin
@@ -412,13 +408,13 @@ def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, caplo
     assert caplog.messages[0] == WAITING.format(tmp_path)
 
 
-def test_a_lock_ends_with_its_block(tmp_path: Path) -> None:
+def test_a_lock_is_released_at_the_end_of_its_block(tmp_path: Path) -> None:
     for _ in range(2):
         with locked_folder(tmp_path, timeout=0):
             pass
 
 
-def test_a_folder_is_made_and_does_not_stay_empty(tmp_path: Path) -> None:
+def test_a_locked_folder_is_created_and_removed_if_it_stays_empty(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     with locked_folder(folder):
         assert folder.is_dir()
@@ -428,9 +424,7 @@ def test_a_folder_is_made_and_does_not_stay_empty(tmp_path: Path) -> None:
     assert folder.is_dir()
 
 
-def test_a_folder_that_was_removed_before_it_was_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_removed_before_it_is_locked_is_recreated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, lock, removals = tmp_path / "a", fcntl.flock, iter([True])
 
     def removing(descriptor: int, operation: int) -> None:
@@ -443,7 +437,7 @@ def test_a_folder_that_was_removed_before_it_was_locked_is_made_again(
         assert folder.is_dir()
 
 
-def test_a_file_system_without_locks_is_told_and_written(
+def test_a_file_system_without_locks_produces_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:
@@ -456,7 +450,7 @@ def test_a_file_system_without_locks_is_told_and_written(
     assert caplog.messages == [f"{tmp_path / 'a'}: {text}"]
 
 
-def test_a_folder_that_can_not_be_made_is_reported(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     with pytest.raises(WorkError, match=re.escape(f"{tmp_path / 'a/b'}: ")), locked_folder(tmp_path / "a/b"):
         pass

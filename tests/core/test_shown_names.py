@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_file_of_a_folder_that_was_fetched_has_its_url_and_a_whole_path_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_in_a_fetched_folder_is_shown_with_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown_names, "_names", {})
     (tmp_path / "x-1.0.whl").touch()
     shown_names.show_as(tmp_path, "https://host/dist")
@@ -46,7 +44,7 @@ def test_a_file_of_a_folder_that_was_fetched_has_its_url_and_a_whole_path_stays(
         ("gfx90a:xnack+", "gfx90a:xnack+", "gfx90a:xnack+"),
     ],
 )
-def test_the_secrets_of_typed_urls_are_never_shown(word: str, text: str, expected: str) -> None:
+def test_secrets_in_typed_urls_are_never_shown(word: str, text: str, expected: str) -> None:
     shown_names.hide_secrets([word])
     try:
         assert shown_names.shown(text) == expected

@@ -39,7 +39,7 @@ def follow(links: Mapping[str, str], path: str) -> Walk:
         pytest.param({"a/l": "../../x"}, "a/l", Walk(WalkEnd.ABOVE, "a/l"), id="a link above"),
     ],
 )
-def test_a_path_is_walked(links: Mapping[str, str], path: str, expected: Walk) -> None:
+def test_a_path_is_resolved_through_its_links(links: Mapping[str, str], path: str, expected: Walk) -> None:
     assert follow(links, path) == expected
 
 
@@ -48,19 +48,19 @@ def test_a_link_that_leaves_the_tree_ends_the_walk() -> None:
     assert Symlinks(links.get).follow("l/x") == Walk(WalkEnd.OUTSIDE, "l")
 
 
-def test_the_last_link_can_be_the_end() -> None:
+def test_the_last_link_can_be_left_unfollowed() -> None:
     links = Symlinks({"l": "a", "a/m": "b"}.get)
     assert links.follow("l/m", follows_last=False) == Walk(WalkEnd.REACHED, "a/m")
     assert links.follow("m", start="a", follows_last=False) == Walk(WalkEnd.REACHED, "a/m")
 
 
-def test_the_root_of_a_file_system_is_above_itself() -> None:
+def test_the_parent_of_the_file_system_root_is_the_root() -> None:
     links = Symlinks({"/a/l": "../../../x"}.get, root="/")
     assert links.follow("/../a/l") == Walk(WalkEnd.REACHED, "/x")
 
 
 @pytest.mark.parametrize(("count", "end"), [(MAX_LINKS, WalkEnd.REACHED), (MAX_LINKS + 1, WalkEnd.LOOP)])
-def test_a_chain_may_be_as_long_as_the_kernel_allows(tmp_path: Path, count: int, end: WalkEnd) -> None:
+def test_a_chain_of_links_has_the_same_limit_as_in_the_kernel(tmp_path: Path, count: int, end: WalkEnd) -> None:
     for number in range(count):
         (tmp_path / f"l{number}").symlink_to(f"l{number + 1}" if number + 1 < count else "end")
     (tmp_path / "end").touch()
@@ -74,7 +74,7 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "l", "m", "..", "."]), min_size=1, m
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=TEXTS, second=TEXTS, path=TEXTS)
-def test_the_kernel_agrees(tmp_path_factory: pytest.TempPathFactory, first: str, second: str, path: str) -> None:
+def test_links_match_the_kernel(tmp_path_factory: pytest.TempPathFactory, first: str, second: str, path: str) -> None:
     root = tmp_path_factory.mktemp("tree")
     (root / "a/b").mkdir(parents=True)
     texts = {"l": first, "a/m": second}

@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def test_there_are_as_many_workers_as_asked_for() -> None:
+def test_the_worker_count_is_the_requested_number() -> None:
     assert worker_count(3) == 3
 
 
-def test_by_default_there_is_one_for_each_core_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_is_one_worker_per_available_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 4, 6})
     assert worker_count(0) == 3
 
 
-def test_a_negative_number_is_refused() -> None:
+def test_a_negative_worker_count_is_refused() -> None:
     with pytest.raises(InputError, match=r"^jobs: is -1; expected a number of workers, or 0 for one worker per core$"):
         worker_count(-1)
 
 
-def test_all_work_is_done_at_the_end_of_the_block() -> None:
+def test_all_work_is_finished_at_the_end_of_the_block() -> None:
     done: list[int] = []
     with open_workers(2) as workers:
         for number in range(20):
@@ -57,7 +57,7 @@ def test_all_work_is_done_at_the_end_of_the_block() -> None:
     assert sorted(done) == [*range(20)]
 
 
-def test_a_block_that_is_ended_gives_up_the_work_that_has_not_begun() -> None:
+def test_an_aborted_block_cancels_pending_work() -> None:
     begun = threading.Semaphore(0)
     go_on = threading.Event()
     done: list[int] = []
@@ -108,11 +108,11 @@ def begun_before_the_first_result(sizes: list[int], limit: int) -> int:
         pytest.param([40 << 20], 1, id="one"),
     ],
 )
-def test_no_more_is_in_hand_than_the_limit(sizes: list[int], begun: int) -> None:
+def test_work_in_progress_stays_within_the_limit(sizes: list[int], begun: int) -> None:
     assert begun_before_the_first_result(sizes, 100 << 20) == begun
 
 
-def test_what_a_piece_of_work_raises_is_raised_in_its_turn() -> None:
+def test_an_exception_is_raised_in_order_of_the_results() -> None:
     with ThreadPoolExecutor(2) as executor:
         results = work_in_order(executor, [(1, partial(int, "7")), (1, partial(int, "seven"))])
         assert next(results) == 7
@@ -128,11 +128,11 @@ def test_what_a_piece_of_work_raises_is_raised_in_its_turn() -> None:
         pytest.param([30, 1, 30], [[30], [1, 30]], id="large ones end theirs"),
     ],
 )
-def test_items_come_in_batches_of_about_one_cost(costs: list[int], batches: list[list[int]]) -> None:
+def test_items_are_batched_by_cost(costs: list[int], batches: list[list[int]]) -> None:
     assert list(iter_batches(costs, lambda cost: cost, 10)) == batches
 
 
-def test_what_computes_is_called_in_this_thread_and_what_waits_by_workers() -> None:
+def test_cpu_bound_batches_run_in_this_thread_and_waiting_batches_in_workers() -> None:
     def thread_of(batch: list[float]) -> str:
         for seconds in filter(None, batch):
             time.sleep(seconds)
@@ -145,7 +145,7 @@ def test_what_computes_is_called_in_this_thread_and_what_waits_by_workers() -> N
     assert threads == [me, me, "rocwheel_0", "rocwheel_0"]
 
 
-def test_what_waits_once_in_many_items_stays_in_this_thread() -> None:
+def test_a_batch_with_a_single_wait_stays_in_this_thread() -> None:
     def thread_of(batch: list[float]) -> str:
         time.sleep(batch[0])
         return threading.current_thread().name
@@ -156,7 +156,7 @@ def test_what_waits_once_in_many_items_stays_in_this_thread() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_moved"), [(1.9, False), (2.1, True)])
-def test_what_computes_most_of_the_time_stays_in_this_thread_however_often_it_waits(
+def test_a_batch_that_computes_most_of_the_time_stays_in_this_thread(
     monkeypatch: pytest.MonkeyPatch, seconds: float, *, is_moved: bool
 ) -> None:
     # Given clocks that go on while a batch is worked on, which leaves the processor for each item
@@ -177,7 +177,7 @@ def test_what_computes_most_of_the_time_stays_in_this_thread_however_often_it_wa
     assert threads == ([me, "rocwheel_0", "rocwheel_0"] if is_moved else [me, me, me])
 
 
-def test_large_items_are_done_by_workers_and_all_come_in_order() -> None:
+def test_large_items_are_processed_by_workers_and_results_stay_in_order() -> None:
     sizes = [1, 1 << 20, 64 << 10, (64 << 10) + 1]
     with open_workers(1) as executor:
         done = map_sized(executor, lambda size: (size, threading.current_thread().name), sizes, lambda size: size)
@@ -193,14 +193,14 @@ class Knot:
         self.itself = self
 
 
-def test_collections_are_rare_in_the_block_alone() -> None:
+def test_garbage_collections_are_rare_only_inside_the_block() -> None:
     before = gc.get_threshold()
     with rare_collections():
         assert gc.get_threshold() == (200_000, *before[1:])
     assert gc.get_threshold() == before
 
 
-def test_collections_that_somebody_turned_off_stay_off() -> None:
+def test_disabled_garbage_collection_stays_disabled() -> None:
     before = gc.get_threshold()
     gc.set_threshold(0)
     try:
@@ -218,7 +218,7 @@ def _thawed() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_thawed")
 @pytest.mark.parametrize("is_wanted", [True, False], ids=["on", "off"])
-def test_loading_stops_collections_and_leaves_them_as_they_were(*, is_wanted: bool) -> None:
+def test_loading_pauses_garbage_collection_and_restores_its_state(*, is_wanted: bool) -> None:
     before = gc.isenabled()
     try:
         (gc.enable if is_wanted else gc.disable)()
@@ -230,14 +230,14 @@ def test_loading_stops_collections_and_leaves_them_as_they_were(*, is_wanted: bo
 
 
 @pytest.mark.usefixtures("_thawed")
-def test_collections_go_on_after_a_module_that_can_not_be_loaded() -> None:
+def test_garbage_collection_resumes_after_a_failed_import() -> None:
     with pytest.raises(ImportError), loading_without_collections():
         raise ImportError
     assert gc.isenabled()
 
 
 @pytest.mark.usefixtures("_thawed")
-def test_later_searches_pass_over_what_was_loaded_alone() -> None:
+def test_later_collections_skip_only_the_objects_created_while_loading() -> None:
     with loading_without_collections():
         loaded = weakref.ref(Knot())
     later = weakref.ref(Knot())
@@ -246,7 +246,7 @@ def test_later_searches_pass_over_what_was_loaded_alone() -> None:
 
 
 @pytest.mark.slow
-def test_a_command_works_with_collections_and_none_of_its_modules_are_searched() -> None:
+def test_a_command_runs_with_garbage_collection_and_its_modules_frozen() -> None:
     code = (
         "import atexit, gc, sys; sys.argv = ['rocwheel', '--version']; from rocwheel.__main__ import main\n"
         "atexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000, file=sys.stderr)); main()"
@@ -269,54 +269,54 @@ def _fail(item: str) -> str:
     return item.upper()
 
 
-def test_results_come_in_the_order_of_the_items() -> None:
+def test_results_are_in_the_order_of_the_items() -> None:
     assert map_in_threads(_fail, [chr(code) for code in range(97, 117)], "letters") == tuple("ABCDEFGHIJKLMNOPQRST")
 
 
-def test_all_problems_are_raised_together_after_those_known_before() -> None:
+def test_all_problems_are_raised_together_after_previously_known_ones() -> None:
     with pytest.raises(ProblemsError) as caught:
         map_in_threads(_fail, ["bad", "fine", "several"], "the folder", [InputError("zero", "is bad")])
     assert str(caught.value) == ("the folder: 4 problems\n  zero: is bad\n  bad: is bad\n  one: is bad\n  two: is bad")
 
 
-def test_work_that_failed_is_reported_before_bad_input() -> None:
+def test_failed_work_is_reported_before_bad_input() -> None:
     with pytest.raises(WorkError, match=r"^full: can't be written$"):
         map_in_threads(_fail, ["bad", "full"], "the folder")
 
 
-def test_an_accident_is_not_taken_for_a_problem() -> None:
+def test_an_unexpected_exception_is_not_reported_as_a_problem() -> None:
     with pytest.raises(ZeroDivisionError):
         map_in_threads(_fail, ["accident", "bad"], "the folder")
 
 
-def test_converted_items_come_in_their_order() -> None:
+def test_converted_items_are_in_order() -> None:
     assert map_collecting("the list", _fail, ["a", "b"]) == ["A", "B"]
 
 
-def test_one_item_that_fails_raises_its_own_error() -> None:
+def test_a_single_failing_item_raises_its_own_error() -> None:
     with pytest.raises(InputError, match=r"^bad: is bad$"):
         map_collecting("the list", _fail, ["a", "bad"])
 
 
-def test_several_items_that_fail_are_reported_together() -> None:
+def test_several_failing_items_are_reported_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         map_collecting("the list", _fail, ["bad", "a", "bad"])
     assert str(caught.value) == "the list: 2 problems\n  bad: is bad\n  bad: is bad"
 
 
-def test_one_item_with_several_problems_raises_them_about_itself() -> None:
+def test_several_problems_of_a_single_item_are_raised_under_its_name() -> None:
     with pytest.raises(ProblemsError) as caught:
         map_collecting("the list", _fail, ["a", "several"])
     assert str(caught.value) == "several: 2 problems\n  one: is bad\n  two: is bad"
 
 
-def test_problems_of_several_items_are_each_reported_by_itself() -> None:
+def test_problems_of_several_items_are_listed_individually() -> None:
     with pytest.raises(ProblemsError) as caught:
         map_collecting("the list", _fail, ["bad", "several"])
     assert str(caught.value) == "the list: 3 problems\n  bad: is bad\n  one: is bad\n  two: is bad"
 
 
-def test_no_problem_is_not_an_error() -> None:
+def test_an_empty_list_of_problems_is_not_an_error() -> None:
     raise_all("the list", [])
 
 
@@ -329,28 +329,28 @@ def convert(text: str) -> int:
     return int(text)
 
 
-def test_good_items_are_converted_and_the_errors_of_others_kept() -> None:
+def test_valid_items_are_converted_and_errors_of_the_others_are_collected() -> None:
     problems: list[RocwheelError] = []
     assert map_skipping("numbers", convert, ["1", "x", "2"], problems) == [1, 2]
     assert [str(problem) for problem in problems] == ["x: is no number"]
 
 
 @pytest.mark.parametrize(("items", "text"), [(["x"], "x: is no number"), (["1", "full"], "full: has no room")])
-def test_errors_are_raised_where_nothing_is_good_or_the_work_failed(items: list[str], text: str) -> None:
+def test_errors_are_raised_if_no_item_is_valid_or_the_work_failed(items: list[str], text: str) -> None:
     problems: list[RocwheelError] = []
     with pytest.raises(InputError, match=f"^{text}$"):
         map_skipping("numbers", convert, items, problems)
     assert problems == []
 
 
-def test_work_that_failed_among_several_problems_of_an_item_is_raised_too() -> None:
+def test_failed_work_among_several_problems_is_raised() -> None:
     problems: list[RocwheelError] = []
     with pytest.raises(ProblemsError, match=r"^full and more: 2 problems\n"):
         map_skipping("items", _fail, ["a", "full and more"], problems)
     assert problems == []
 
 
-def test_what_failed_for_many_items_word_for_word_is_raised_once() -> None:
+def test_identical_problems_are_raised_once() -> None:
     problems = [WorkError("TMPDIR", "names /gone"), WorkError("TMPDIR", "names /gone")]
     with pytest.raises(WorkError, match=r"^TMPDIR: names /gone$"):
         raise_all("paths", problems)

@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     [(0o104755, 0o755), (0o102755, 0o755), (0o100777, 0o755), (0o100666, 0o644), (0o100664, 0o644), (0, 0o644)],
     ids=["setuid", "setgid", "all", "world-writable", "group-writable", "none"],
 )
-def test_nobody_but_the_owner_writes_to_a_copy_or_runs_it_as_the_owner(mode: int, expected: int) -> None:
+def test_safe_mode_removes_setuid_and_write_permission_for_others(mode: int, expected: int) -> None:
     assert safe_mode(mode) == expected
 
 
 @pytest.mark.parametrize(
     ("mode", "expected"), [(0o100777, 0o755), (0o100500, 0o755), (0o100666, 0o644), (0o100400, 0o644), (0, 0o644)]
 )
-def test_a_plain_mode_says_only_whether_a_file_can_be_run(mode: int, expected: int) -> None:
+def test_plain_mode_keeps_only_the_executable_bit(mode: int, expected: int) -> None:
     assert plain_mode(mode) == expected
 
 
-def test_a_dash_is_not_taken_for_a_file() -> None:
+def test_a_dash_is_not_treated_as_an_output_file() -> None:
     with pytest.raises(InputError) as caught:
         check_output(Path("-"))
     assert str(caught.value) == "--output: is -, but this command can't write to standard output. Pass a file name."
 
 
-def test_a_folder_and_a_pipe_are_no_files_to_write_to(tmp_path: Path) -> None:
+def test_a_folder_or_pipe_is_refused_as_output_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, found in ((tmp_path, "is a folder"), (tmp_path / "pipe", "isn't a regular file")):
         with pytest.raises(InputError) as caught:
@@ -52,13 +52,13 @@ def test_a_folder_and_a_pipe_are_no_files_to_write_to(tmp_path: Path) -> None:
         assert str(caught.value) == f"{path}: {found}; expected an output file. Change --output."
 
 
-def test_a_link_that_leads_nowhere_and_a_folder_to_come_are_fine(tmp_path: Path) -> None:
+def test_a_broken_symlink_or_a_missing_folder_is_accepted_as_output(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     check_output(tmp_path / "link")
     check_output(tmp_path / "absent" / "file")
 
 
-def test_the_name_appears_with_the_commit(tmp_path: Path) -> None:
+def test_the_file_appears_only_after_commit(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "file.whl"
     file = AtomicFile(path)
     file.write(b"whole")
@@ -68,7 +68,7 @@ def test_the_name_appears_with_the_commit(tmp_path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["file.whl"]
 
 
-def test_a_discarded_file_leaves_nothing(tmp_path: Path) -> None:
+def test_a_discarded_file_leaves_nothing_behind(tmp_path: Path) -> None:
     file = AtomicFile(tmp_path / "file.whl")
     file.write(b"half")
     file.discard()
@@ -83,7 +83,7 @@ def test_discarding_after_the_commit_is_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o755, 0o600])
-def test_the_mode_is_as_asked_whatever_the_umask(tmp_path: Path, mode: int) -> None:
+def test_the_file_mode_does_not_depend_on_the_umask(tmp_path: Path, mode: int) -> None:
     umask = os.umask(0o077)
     try:
         with atomic_file(tmp_path / "file", mode=mode):
@@ -93,7 +93,7 @@ def test_the_mode_is_as_asked_whatever_the_umask(tmp_path: Path, mode: int) -> N
     assert (tmp_path / "file").stat().st_mode & 0o777 == mode
 
 
-def test_a_block_that_fails_keeps_the_old_file(tmp_path: Path) -> None:
+def test_a_failing_block_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     with suppress(ZeroDivisionError), atomic_file(path) as file:
@@ -103,7 +103,7 @@ def test_a_block_that_fails_keeps_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_overwriting_leaves_the_file_where_it_stood(tmp_path: Path) -> None:
+def test_overwriting_keeps_the_file_position(tmp_path: Path) -> None:
     with atomic_file(tmp_path / "file") as file:
         file.write(b"....tail")
         file.overwrite(0, b"head")
@@ -112,7 +112,7 @@ def test_overwriting_leaves_the_file_where_it_stood(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"headtail!"
 
 
-def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writeback_of_a_large_file_begins_during_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ranges: list[tuple[int, int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda _, start, size, advice: ranges.append((start, size, advice)))
 
@@ -125,7 +125,7 @@ def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, mo
     assert (tmp_path / "out").read_bytes() == b"head" + bytes((40 << 20) - 4)
 
 
-def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_parent_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "file.whl"
     remedy = "Choose another output, or remove the file at the path of its parent folder."
@@ -135,7 +135,7 @@ def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dist/file.whl", "dist/below/file.whl"])
-def test_a_link_that_leads_nowhere_is_named_where_a_folder_has_to_be(tmp_path: Path, name: str) -> None:
+def test_a_broken_symlink_in_place_of_a_folder_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / "dist").symlink_to(tmp_path / "gone/away")
     remedy = f"Choose another output, or remove the broken link {tmp_path}/dist."
     text = f"{tmp_path}/{name}: can't be written (File exists). {remedy}"
@@ -143,7 +143,7 @@ def test_a_link_that_leads_nowhere_is_named_where_a_folder_has_to_be(tmp_path: P
         AtomicFile(tmp_path / name)
 
 
-def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -> None:
+def test_a_device_or_pipe_is_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     expected = f"{pipe}: isn't a regular file, so it can't be replaced. Choose another output."
@@ -154,7 +154,7 @@ def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("link", ["/proc/self/fd/1", "between"])
-def test_a_link_to_an_open_file_such_as_dev_stdout_is_not_replaced(tmp_path: Path, link: str) -> None:
+def test_a_symlink_to_an_open_file_such_as_dev_stdout_is_not_replaced(tmp_path: Path, link: str) -> None:
     (tmp_path / "between").symlink_to("/proc/self/fd/1")
     (tmp_path / "stdout").symlink_to(link)
     program = (
@@ -168,7 +168,7 @@ def test_a_link_to_an_open_file_such_as_dev_stdout_is_not_replaced(tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["between", "out.txt", "stdout"]
 
 
-def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
+def test_a_folder_at_the_final_name_is_an_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
     path.mkdir()
     text = f"{path}: can't be written (Is a directory). Choose another output, or remove the folder."
@@ -177,7 +177,7 @@ def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_takes_the_final_name_meanwhile_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
+def test_a_folder_created_at_the_final_name_meanwhile_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
     text = f"{path}: can't be written (Is a directory). Choose another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"), atomic_file(path):
@@ -186,7 +186,7 @@ def test_a_folder_that_takes_the_final_name_meanwhile_is_a_failure_that_leaves_n
 
 
 @needs_root
-def test_a_folder_without_permission_is_a_failure(tmp_path: Path) -> None:
+def test_a_folder_without_write_permission_is_an_error(tmp_path: Path) -> None:
     program = """
 import os, sys
 from pathlib import Path
@@ -205,7 +205,7 @@ except WorkError as e:
 
 
 @pytest.mark.parametrize("step", ["write", "overwrite", "commit"])
-def test_a_full_disk_fails_at_whatever_step_notices_it_and_leaves_nothing(tmp_path: Path, step: str) -> None:
+def test_a_file_size_limit_is_an_error_at_any_step_and_leaves_nothing_behind(tmp_path: Path, step: str) -> None:
     """A write that fits the buffer fails later: when going back, or at the commit."""
     program = """
 import sys
@@ -231,7 +231,7 @@ except WorkError as e:
 
 
 @needs_root
-def test_a_disk_without_space_fails_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
     program = """
 from pathlib import Path
 from rocwheel.core.errors import WorkError
@@ -253,9 +253,7 @@ print(list(Path().iterdir()))
     )
 
 
-def test_what_cannot_be_removed_does_not_hide_why_the_work_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_cleanup_does_not_hide_the_original_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
@@ -287,7 +285,7 @@ def write_all(executor: ThreadPoolExecutor, paths: list[Path], taken: Path | Non
             taken.mkdir()
 
 
-def test_all_get_their_names_once_the_block_has_written_the_last(executor: ThreadPoolExecutor, tmp_path: Path) -> None:
+def test_all_files_get_their_names_after_the_last_is_written(executor: ThreadPoolExecutor, tmp_path: Path) -> None:
     with atomic_files(executor) as files:
         for number in range(9):
             write(files, tmp_path / f"{number}.so")
@@ -297,7 +295,7 @@ def test_all_get_their_names_once_the_block_has_written_the_last(executor: Threa
     }
 
 
-def test_each_is_on_the_disk_before_the_first_gets_its_name(
+def test_all_files_are_synced_before_the_first_gets_its_name(
     executor: ThreadPoolExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
@@ -314,7 +312,7 @@ def test_each_is_on_the_disk_before_the_first_gets_its_name(
     assert seen == [[]] * 6
 
 
-def test_a_block_that_fails_leaves_the_old_files(executor: ThreadPoolExecutor, tmp_path: Path) -> None:
+def test_a_failing_block_keeps_all_old_files(executor: ThreadPoolExecutor, tmp_path: Path) -> None:
     path = tmp_path / "old.so"
     path.write_bytes(b"old")
     with suppress(ZeroDivisionError), atomic_files(executor) as files:
@@ -325,7 +323,7 @@ def test_a_block_that_fails_leaves_the_old_files(executor: ThreadPoolExecutor, t
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_one_that_cannot_get_its_name_leaves_nothing_of_itself_and_those_behind_it(
+def test_a_failed_rename_leaves_no_trace_of_that_file_and_the_following_ones(
     executor: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
     paths = [tmp_path / name for name in ("a.so", "b.so", "c.so")]
@@ -335,7 +333,7 @@ def test_one_that_cannot_get_its_name_leaves_nothing_of_itself_and_those_behind_
     assert {path.name: path.is_file() for path in tmp_path.iterdir()} == {"a.so": True, "b.so": False}
 
 
-def test_a_disk_that_fails_gives_none_a_name(
+def test_a_failed_sync_prevents_all_renames(
     executor: ThreadPoolExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fsync(_: int) -> None:
@@ -348,7 +346,7 @@ def test_a_disk_that_fails_gives_none_a_name(
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-def test_new_or_empty_folder_is_filled(tmp_path: Path, is_there: bool) -> None:
+def test_a_new_or_empty_folder_is_filled(tmp_path: Path, is_there: bool) -> None:
     dest = tmp_path / "dest"
     if is_there:
         dest.mkdir()
@@ -359,7 +357,7 @@ def test_new_or_empty_folder_is_filled(tmp_path: Path, is_there: bool) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["dest"]
 
 
-def test_nothing_is_left_of_a_block_that_fails(tmp_path: Path) -> None:
+def test_a_failing_block_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is wrong"), new_folder(tmp_path / "dest") as made:
         _fail(made)
     assert list(tmp_path.iterdir()) == []
@@ -370,7 +368,7 @@ def _fail(made: Path) -> None:
     raise InputError(made, "is wrong")
 
 
-def test_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     message = (
         f"{tmp_path}: already exists; expected a new or empty folder. Choose another folder, or remove this folder."
     )
@@ -379,7 +377,7 @@ def test_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_folder_in_what_is_read_is_refused(tmp_path: Path) -> None:
+def test_a_folder_inside_the_input_is_refused(tmp_path: Path) -> None:
     message = (
         f"{tmp_path}/in/out: is a folder in {tmp_path}/in, which this command copies; expected a folder outside "
         f"{tmp_path}/in"

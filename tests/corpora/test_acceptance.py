@@ -28,7 +28,7 @@ def _only_tools_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trials.corpora.acceptance._FOR_SDISTS", tuple(one for one in ("twine check",) if one in TOOLS))
 
 
-def test_tools_take_a_package_of_the_sample(tmp_path: Path) -> None:
+def test_other_tools_accept_a_sample_package(tmp_path: Path) -> None:
     build = rocwheel("build", "--artifact-dir", ROOT / "src/rocwheel/sample", "--dest-dir", tmp_path, "--quiet")
     assert build.returncode == 0, build.stderr
     (wheel,) = (tmp_path / "dist").glob("rocm_sdk_libraries-*.whl")
@@ -36,7 +36,7 @@ def test_tools_take_a_package_of_the_sample(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpus
-def test_every_tool_takes_what_rocwheel_writes(tmp_path: Path) -> None:
+def test_every_tool_accepts_the_packages_rocwheel_writes(tmp_path: Path) -> None:
     assert {"pip", "uv", "installer", "auditwheel show"} <= TOOLS.keys()
     assert importlib.util.find_spec("auditwheel")
     written = write_own(tmp_path)
@@ -44,7 +44,7 @@ def test_every_tool_takes_what_rocwheel_writes(tmp_path: Path) -> None:
     assert [one for path in written for one in ask(path) if not is_explained(one)] == []
 
 
-def test_a_wheel_that_no_installer_takes_is_found(tmp_path: Path) -> None:
+def test_a_wheel_that_installers_reject_is_detected(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     bad = wheel.rename(tmp_path / "other-1.0-py3-none-any.whl")
     found = {one.tool for one in ask(bad)}

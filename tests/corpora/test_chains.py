@@ -26,7 +26,7 @@ def library(tmp_path: Path) -> Path:
     return tmp_path / "libtwo.so"
 
 
-def test_every_edit_is_done_once_and_the_library_stays_as_it_was(library: Path) -> None:
+def test_every_edit_is_made_once_and_the_library_is_not_modified(library: Path) -> None:
     before = library.read_bytes()
     done, wrong = check_library(library, "two!libtwo.so")
     assert wrong == []
@@ -34,12 +34,12 @@ def test_every_edit_is_done_once_and_the_library_stays_as_it_was(library: Path) 
     assert library.read_bytes() == before
 
 
-def test_the_same_library_has_the_same_chain(library: Path) -> None:
+def test_the_chain_of_edits_depends_only_on_the_library_name(library: Path) -> None:
     assert check_library(library, "a!libtwo.so") == check_library(library, "a!libtwo.so")
     assert check_library(library, "a!libtwo.so") != check_library(library, "b!libtwo.so")
 
 
-def test_changed_code_is_found(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_is_detected(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ruin(_step: str, _level: int, source: Path, place: Path, before: object, _dice: object) -> tuple[Path, object]:
         made = place / source.name
         data = bytearray(source.read_bytes())
@@ -54,7 +54,7 @@ def test_changed_code_is_found(library: Path, monkeypatch: pytest.MonkeyPatch) -
     assert all(one.text.startswith("code is the same: False") for one in wrong)
 
 
-def test_a_chain_that_is_ended_is_told(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_chain_is_reported(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chains, "_do", lambda *_: os._exit(9))
     assert [(one.fact, one.text) for one in check_library(library, "two!libtwo.so")[1]] == [("ended", "9 after ")]
 

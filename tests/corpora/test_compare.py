@@ -27,12 +27,12 @@ def _tools(require_tool: Callable[[str, str], None]) -> None:
 
 
 @pytest.mark.parametrize("name", ["api7.dll", "dep6.dll", "program.exe"])
-def test_tools_read_dlls_as_rocwheel_does(name: str) -> None:
+def test_other_tools_read_dlls_the_same_way(name: str) -> None:
     assert compare("pe", FIXTURES / "pe" / name, name) == []
 
 
 @pytest.mark.parametrize("name", ["libanswer.so.1", "libmold.so", "program-pie", "static", "library.o", "gfx906.co"])
-def test_tools_read_elf_files_as_rocwheel_does(name: str) -> None:
+def test_other_tools_read_elf_files_the_same_way(name: str) -> None:
     assert compare("elf", ELF_FIXTURES / name, name) == []
 
 
@@ -48,7 +48,7 @@ def test_tools_read_elf_files_as_rocwheel_does(name: str) -> None:
         ("elf", "libanswer.so.1", "definitions", ["readelf"]),
     ],
 )
-def test_a_wrong_fact_is_found_by_every_tool_that_tells_it(
+def test_a_wrong_fact_is_detected_by_every_tool_that_reports_it(
     kind: str, name: str, fact: str, tools: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = comparing._OURS[kind]
@@ -62,13 +62,13 @@ def test_a_wrong_fact_is_found_by_every_tool_that_tells_it(
     assert {one.fact for one in found} == {fact}
 
 
-def test_a_file_that_is_refused_is_a_difference(tmp_path: Path) -> None:
+def test_a_refused_file_is_reported_as_a_difference(tmp_path: Path) -> None:
     (tmp_path / "a.dll").write_bytes(b"MZ")
     (found,) = compare("pe", tmp_path / "a.dll", "a.dll")
     assert (found.tool, found.fact) == ("rocwheel", "refused")
     assert found.text.startswith("FILE: ")
 
 
-def test_what_only_one_has_is_shown() -> None:
+def test_items_on_only_one_side_are_shown() -> None:
     assert show(["a", "b"], ["b", "c"]) == "2 and 2; only ours: ['a']; only theirs: ['c']"
     assert show(1, 2) == "1 and 2"

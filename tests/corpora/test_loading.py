@@ -24,7 +24,7 @@ LIBRARIES = (
 )
 
 
-def test_the_model_is_compared_with_the_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differences_from_the_loader_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = build_tree(tmp_path / "tree", *LIBRARIES)
     # Of a library that needs no other, the loader says nothing.
     assert compare_tree(root, "demo-1.0") == (2, [])
@@ -37,7 +37,7 @@ def test_the_model_is_compared_with_the_loader(tmp_path: Path, monkeypatch: pyte
     }
 
 
-def test_an_absent_library_that_the_audit_does_not_tell_of_is_a_miss(
+def test_a_missing_library_that_audit_does_not_report_is_a_miss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = build_tree(tmp_path / "tree", *LIBRARIES)

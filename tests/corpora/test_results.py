@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 _FOUND = msgspec.toml.decode((ROOT / "trials/corpora/found.toml").read_bytes())["finding"]
 
 
-def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
+def test_the_results_page_is_up_to_date(tmp_path: Path) -> None:
     page = tmp_path / "RESULTS.md"
     page.write_bytes(RESULTS.read_bytes())
     write_page(page)
     assert page.read_text() == RESULTS.read_text()
 
 
-def test_what_was_found_names_a_check_that_exists() -> None:
+def test_every_finding_belongs_to_an_existing_check() -> None:
     for finding in _FOUND:
         assert finding["check"] in CHECKS
 
 
-def test_explanations_are_of_checks_that_exist() -> None:
+def test_every_explanation_belongs_to_an_existing_check() -> None:
     assert {one.check for one in read_explanations()} <= CHECKS.keys()
 
 
-def test_the_list_has_two_hundred_wheels_and_more_each_by_its_hash() -> None:
+def test_the_list_has_at_least_200_wheels_with_hashes() -> None:
     wheels = read_list()
     assert len({wheel.file for wheel in wheels}) == len(wheels) >= 200
     assert all(re.fullmatch("[0-9a-f]{64}", wheel.sha256) for wheel in wheels)
@@ -54,17 +54,17 @@ def test_the_list_has_two_hundred_wheels_and_more_each_by_its_hash() -> None:
         ("linux/jaxlib-0.10.2!jaxlib/_jax.so", "unresolved-library", False),
     ],
 )
-def test_a_difference_is_explained_by_check_tool_fact_and_file(file: str, fact: str, expected: bool) -> None:
+def test_an_explanation_matches_by_check_tool_fact_and_file(file: str, fact: str, expected: bool) -> None:
     assert is_explained(Difference("audit", file, "error", fact, "searches x")) is expected
     assert not is_explained(Difference("elf", file, "error", fact, "searches x"))
 
 
-def test_checks_that_do_not_exist_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_check_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no-such"]) == 2
     assert capsys.readouterr().err.startswith("no such check: no-such; there are pe, elf, run-paths")
 
 
-def test_explanations_that_explain_nothing_are_known() -> None:
+def test_unused_explanations_are_detected() -> None:
     known = [one for one in read_explanations() if one.check == "pe"]
     first = Difference("pe", "a.dll", known[0].tool, known[0].fact, known[0].says)
     assert unused_explanations(Row("pe", 1, 1, (first,))) == tuple(known[1:])

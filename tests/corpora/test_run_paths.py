@@ -22,7 +22,7 @@ def libraries(tmp_path: Path) -> list[tuple[Path, str]]:
     return [(root / name, name) for name in ("a.so", "lib/b.so", "c.so")]
 
 
-def test_libraries_open_as_before_where_they_did_and_where_they_did_not(tmp_path: Path) -> None:
+def test_libraries_open_or_fail_as_before_after_run_path_edits(tmp_path: Path) -> None:
     given = libraries(tmp_path)
     before = {name: path.read_bytes() for path, name in given}
     # One of the three needs what is nowhere.
@@ -31,7 +31,7 @@ def test_libraries_open_as_before_where_they_did_and_where_they_did_not(tmp_path
     assert {name for path, name in given if path.read_bytes() != before[name]} == {"a.so", "lib/b.so", "c.so"}
 
 
-def test_a_library_that_no_longer_opens_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_no_longer_opens_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = libraries(tmp_path)
 
     def ruin(path: Path, label: str, value: str, tag: object) -> list[object]:

@@ -192,7 +192,7 @@ def runtime(run_tool: RunTool, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda text: text or "where the linker puts it")
 @pytest.mark.parametrize("linker", LINKERS)
-def test_chains_of_edits_keep_code_and_give_files_that_load(
+def test_chains_of_edits_preserve_the_code_and_produce_loadable_files(
     run_tool: RunTool, runtime: Path, tmp_path_factory: pytest.TempPathFactory, linker: str, script: str
 ) -> None:
     if shutil.which(LINKERS[linker][0]) is None or (linker == "gold" and script):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CODE = (FIXTURES / "elf/gfx906.co").read_bytes()
 
 
-def test_archive_says_what_it_is_and_what_is_in_it(tmp_path: Path) -> None:
+def test_an_archive_is_described_with_its_entries(tmp_path: Path) -> None:
     path = tmp_path / "x.kpack"
     path.write_bytes(make_kpack({("lib/a.so", 0, "gfx906|gfx906:xnack-"): CODE}, scheme=Scheme.NONE))
     facts = list_device_code(path)
@@ -51,7 +51,7 @@ def test_archive_says_what_it_is_and_what_is_in_it(tmp_path: Path) -> None:
     ]
 
 
-def test_code_object_of_several_targets_counts_once(tmp_path: Path) -> None:
+def test_a_code_object_for_several_targets_is_counted_once(tmp_path: Path) -> None:
     path = tmp_path / "x.kpack"
     path.write_bytes(make_kpack({("lib/a.so", 0, "gfx906|gfx906:xnack-"): CODE}))
     facts = list_device_code(path)
@@ -65,7 +65,7 @@ def test_code_object_of_several_targets_counts_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("scheme", "deep", "kernels"), [
     (Scheme.NONE, False, 1), (Scheme.ZSTD, False, None), (Scheme.ZSTD, True, 1)])  # fmt: skip
-def test_kernels_are_counted_where_they_need_not_be_decompressed_or_on_demand(
+def test_kernels_are_counted_if_code_is_uncompressed_or_deep_is_set(
     scheme: Scheme, deep: bool, kernels: int | None
 ) -> None:
     data = make_kpack({("lib/a.so", 0, "gfx906"): CODE}, scheme=scheme)
@@ -82,7 +82,7 @@ def test_code_for_another_processor_is_a_problem() -> None:
     assert problem.startswith("x.kpack: offset 0x48: lib/a.so#0 for gfx908 contains code for gfx906")
 
 
-def test_key_without_code_for_a_target_of_the_archive_is_a_problem() -> None:
+def test_a_key_without_code_for_a_target_of_the_archive_is_a_problem() -> None:
     data = make_kpack({("a", 0, "gfx906|gfx906:xnack-"): CODE, ("a", 1, "gfx906"): CODE, ("b", 0, "gfx906"): CODE})
     facts = read_device_facts(memoryview(data), name="x.kpack")
     assert facts is not None
@@ -105,7 +105,7 @@ def test_damaged_code_is_an_error_or_a_problem() -> None:
 
 
 @needs_compiler
-def test_split_library_is_followed_to_its_archives(tmp_path: Path) -> None:
+def test_a_split_library_is_described_with_its_archives(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     facts = list_device_code(library)
     assert (facts.container, facts.wrappers, facts.problems) == ("kpacked fat binary", 2, ())
@@ -120,7 +120,7 @@ def test_split_library_is_followed_to_its_archives(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_archives_of_a_library_in_memory_are_not_looked_for(tmp_path: Path) -> None:
+def test_archives_are_not_searched_for_a_library_in_memory(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     facts = read_device_facts(memoryview(library.read_bytes()), name=str(library))
     assert facts is not None
@@ -128,7 +128,7 @@ def test_archives_of_a_library_in_memory_are_not_looked_for(tmp_path: Path) -> N
 
 
 @needs_compiler
-def test_marker_of_missing_archives_is_a_problem(tmp_path: Path) -> None:
+def test_a_marker_with_missing_archives_is_a_problem(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     for archive in (tmp_path / ".kpack").iterdir():
         archive.unlink()
@@ -138,7 +138,7 @@ def test_marker_of_missing_archives_is_a_problem(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_damaged_archive_is_a_problem_of_its_library(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_a_problem_of_its_library(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     archive = tmp_path / ".kpack/two_gfx906.kpack"
     archive.write_bytes(archive.read_bytes()[:-9])
@@ -148,7 +148,7 @@ def test_damaged_archive_is_a_problem_of_its_library(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_unit_whose_code_another_target_has_is_a_problem(tmp_path: Path) -> None:
+def test_a_unit_that_lacks_a_target_another_unit_has_is_a_problem(tmp_path: Path) -> None:
     library = split_two(tmp_path, lost=[(1, "gfx1030")])
     assert list_device_code(library).problems == (
         (
@@ -159,7 +159,7 @@ def test_unit_whose_code_another_target_has_is_a_problem(tmp_path: Path) -> None
 
 
 @needs_compiler
-def test_indexes_that_were_counted_for_each_target_are_recognized(tmp_path: Path) -> None:
+def test_unit_indices_numbered_separately_for_each_target_are_detected(tmp_path: Path) -> None:
     library = split_two(tmp_path, lost=[(0, "gfx1030"), (0, "gfx90a:xnack+")], renumber=True)
     wrong = [problem for problem in list_device_code(library).problems if " belongs to " in problem]
     assert wrong == [
@@ -189,7 +189,7 @@ KERNELS = {("a", 0, "gfx906|gfx906:xnack-"): CODE, ("b", 1, "gfx906"): CODE}
 
 
 @given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))
-def test_damaged_archive_gives_facts_or_errors_that_name_it(content: bytes) -> None:
+def test_a_damaged_archive_produces_facts_or_an_error_that_names_it(content: bytes) -> None:
     try:
         read_device_facts(memoryview(content), name="x.kpack", look=Look(deep=True, limit=1 << 24))
     except RocwheelError as e:
@@ -197,7 +197,7 @@ def test_damaged_archive_gives_facts_or_errors_that_name_it(content: bytes) -> N
 
 
 @needs_compiler
-def test_damaged_library_gives_facts_or_errors_that_name_it(tmp_path: Path) -> None:
+def test_a_damaged_library_produces_facts_or_an_error_that_names_it(tmp_path: Path) -> None:
     library = split_two(tmp_path)
 
     @given(damaged([library.read_bytes()]))
@@ -229,12 +229,12 @@ def facts_of(name: str, *, deep: bool = False) -> DeviceFacts:
         ("v22/saxpy.ccob.hipfb", "bundles", 0, 1),
     ],
 )
-def test_container_is_reported(name: str, container: str, wrappers: int, bundles: int) -> None:
+def test_the_container_is_reported(name: str, container: str, wrappers: int, bundles: int) -> None:
     facts = facts_of(name)
     assert (facts.container, facts.wrappers, len(facts.bundles)) == (container, wrappers, bundles)
 
 
-def test_what_targets_take_is_summed_up() -> None:
+def test_sizes_and_kernels_are_summed_for_each_target() -> None:
     [first, *_] = summarize_targets(facts_of("v22/libtwo.plain.so"))
     assert (first.target, first.bundles, first.missing, first.size, first.stored_size, first.kernels) == (
         "gfx906",
@@ -246,7 +246,7 @@ def test_what_targets_take_is_summed_up() -> None:
     )
 
 
-def test_compressed_bundles_are_read_when_asked() -> None:
+def test_compressed_bundles_are_read_only_with_deep() -> None:
     shallow, deep = (summarize_targets(facts_of("v22/libtwo.ccob.so", deep=deep))[0] for deep in (False, True))
     assert (shallow.stored_size, shallow.kernels) == (None, None)
     assert deep.stored_size is not None
@@ -267,7 +267,7 @@ def test_facts_without_code_have_the_same_sizes_and_no_kernels(name: str) -> Non
 
 
 @pytest.mark.parametrize("target", [64, 0x77777], ids=["inside a bundle", "outside of the section"])
-def test_wrapper_that_points_at_no_bundle_is_reported(target: int) -> None:
+def test_a_wrapper_that_does_not_point_to_a_bundle_is_reported(target: int) -> None:
     data = bytearray((FIXTURES / "v22/libtwo.plain.so").read_bytes())
     fat = read_fat_binary(memoryview(data), name="libx.so")
     assert fat is not None
@@ -283,7 +283,7 @@ def test_wrapper_that_points_at_no_bundle_is_reported(target: int) -> None:
 
 
 @pytest.mark.slow
-def test_bundle_that_is_checked_is_not_held() -> None:
+def test_checking_a_bundle_does_not_keep_it_in_memory() -> None:
     zeros = memoryview(bytes(1 << 20))
     raw = write_offload_bundle((BundlePart("hipv4-amdgcn-amd-amdhsa--gfx1030", (zeros,) * 300),))
     data = memoryview(compress_bundle(list(raw), version=3, level=1, method=Method.ZLIB))
@@ -298,7 +298,7 @@ def test_bundle_that_is_checked_is_not_held() -> None:
     assert [(entry.size, entry.kernels) for entry in facts.bundles[0].entries] == [(300 << 20, None)]
 
 
-def test_wrong_hash_of_a_bundle_is_reported_with_its_kernels() -> None:
+def test_a_bundle_with_a_wrong_hash_is_reported_and_its_kernels_are_counted() -> None:
     data = bytearray((FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes())
     data[24:32] = bytes(8)
     facts = read_device_facts(memoryview(data), name="x", look=Look(deep=True))
@@ -320,7 +320,7 @@ def bundle_with_headers_reversed(parts: dict[str, bytes]) -> bytes:
     return bytes(data)
 
 
-def test_payloads_in_another_order_than_their_entries_are_distinguished() -> None:
+def test_payloads_can_be_in_a_different_order_than_their_entries() -> None:
     source = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
     parts = bundle_parts(source, next(iter_bundles(source, name="")))
     payloads = {part.spelling.rpartition("--")[2]: join_data(part.payload) for part in parts}
@@ -334,7 +334,7 @@ def test_payloads_in_another_order_than_their_entries_are_distinguished() -> Non
 
 
 @pytest.mark.parametrize(("name", "is_told"), [("v22/saxpy.hipfb", True), ("v16/vadd.cov3.hipfb", False)])
-def test_entry_whose_code_names_other_features_is_reported_where_flags_name_them(name: str, *, is_told: bool) -> None:
+def test_an_entry_whose_code_has_other_features_is_reported_if_flags_encode_them(name: str, *, is_told: bool) -> None:
     source = memoryview((FIXTURES / name).read_bytes())
     parts = bundle_parts(source, next(iter_bundles(source, name="")))
     renamed = [BundlePart(re.sub("gfx906$", "gfx906:xnack-", part.spelling), part.payload) for part in parts]
@@ -345,7 +345,7 @@ def test_entry_whose_code_names_other_features_is_reported_where_flags_name_them
 
 
 @pytest.mark.parametrize("is_bundled", [True, False], ids=["bundle", "code object"])
-def test_damage_within_a_code_object_does_not_keep_it_from_being_listed(tmp_path: Path, *, is_bundled: bool) -> None:
+def test_damage_within_a_code_object_does_not_prevent_listing_it(tmp_path: Path, *, is_bundled: bool) -> None:
     data = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
     entry = next(iter_bundles(data, name="")).plain.device_entries[0]
     code = bytearray(data[entry.offset : entry.stop])
@@ -372,6 +372,6 @@ def outcome(data: bytes) -> str:
 
 
 @given(damaged([(FIXTURES / name).read_bytes() for name in NAMES]))
-def test_damaged_file_gives_facts_or_one_error_that_names_it(data: bytes) -> None:
+def test_a_damaged_file_produces_facts_or_one_error_that_names_it(data: bytes) -> None:
     result = outcome(data)
     assert result == "read" or result.startswith("libx.so")

@@ -74,7 +74,7 @@ def raw_bundle(data: memoryview, number: int) -> bytes:
 @pytest.mark.parametrize(
     "name", ["v19/libtwo.plain.so", "v22/libtwo.rdc.so", "v23/libtwo.plain.so", "v19/vadd.plain.o"]
 )
-def test_compressed_fat_binary_differs_in_its_section_alone(fixture: Fixture, name: str) -> None:
+def test_a_compressed_fat_binary_differs_only_in_its_code_section(fixture: Fixture, name: str) -> None:
     old, new = fixture(name), rewrite(fixture(name), None, COMPRESSED)
     fat = read_fat_binary(old, name="x")
     assert fat is not None
@@ -88,14 +88,14 @@ def test_compressed_fat_binary_differs_in_its_section_alone(fixture: Fixture, na
         assert not any(bytes(fat.view(new)[bundle.stop : bundle.start + bundles_of(old)[number].size]))
 
 
-def test_file_of_one_bundle_ends_with_it_when_compressed(fixture: Fixture) -> None:
+def test_a_single_bundle_file_ends_with_its_bundle_after_compression(fixture: Fixture) -> None:
     new = rewrite(fixture("v22/saxpy.hipfb"), None, Storage(compress=True, version=3))
     [bundle] = bundles_of(new)
     assert bundle.compressed is not None
     assert (bundle.compressed.version, bundle.size) == (3, len(new))
 
 
-def test_compressed_bundles_are_left_alone_by_compression(fixture: Fixture) -> None:
+def test_compression_does_not_change_compressed_bundles(fixture: Fixture) -> None:
     data = fixture("v22/libtwo.ccob.so")
     assert rewrite(data, None, COMPRESSED) == data
 
@@ -109,7 +109,7 @@ def test_compressed_bundles_are_left_alone_by_compression(fixture: Fixture) -> N
     ],
     ids=["zlib", "version 3", "version 1 becomes 2"],
 )
-def test_edited_bundle_stays_compressed_as_it_was(fixture: Fixture, name: str, version: int, method: Method) -> None:
+def test_an_edited_bundle_keeps_its_compression(fixture: Fixture, name: str, version: int, method: Method) -> None:
     new = rewrite(fixture(name), prune("gfx1030", "gfx906"), Storage())
     [bundle] = bundles_of(new)
     assert bundle.compressed is not None
@@ -120,7 +120,7 @@ def test_edited_bundle_stays_compressed_as_it_was(fixture: Fixture, name: str, v
 @pytest.mark.parametrize(
     ("edit", "storage"), [(prune("gfx906"), Storage()), (None, Storage(compress=True, version=2))], ids=["edit", "anew"]
 )
-def test_bundle_whose_hash_is_wrong_gets_no_right_one_unless_asked_for(
+def test_a_wrong_bundle_hash_is_corrected_only_on_request(
     fixture: Fixture, caplog: pytest.LogCaptureFixture, edit: BundleEdit | None, storage: Storage
 ) -> None:
     data = fixture("edge/zlib.v3.badhash.ccob")
@@ -133,7 +133,7 @@ def test_bundle_whose_hash_is_wrong_gets_no_right_one_unless_asked_for(
 
 
 @pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v22/libtwo.ccob.so", "edge/two.plain.fatbin"])
-def test_pruned_bundles_keep_host_entries_and_the_code_for_the_rest(fixture: Fixture, name: str) -> None:
+def test_pruned_bundles_keep_host_entries_and_the_selected_code(fixture: Fixture, name: str) -> None:
     new = rewrite(fixture(name), prune("gfx90a", "gfx1030"), Storage())
     assert targets_of(new) == [["gfx1030", "gfx90a:xnack+"]] * 2
     old_parts = [bundle_parts(read(fixture(name)).view(fixture(name)), b) for b in bundles_of(fixture(name))]
@@ -143,12 +143,12 @@ def test_pruned_bundles_keep_host_entries_and_the_code_for_the_rest(fixture: Fix
         assert [join_data(part.payload) for part in kept[1:]] == [bytes(old[1].payload[0]), bytes(old[3].payload[0])]
 
 
-def test_bundle_in_which_nothing_goes_is_not_rewritten(fixture: Fixture) -> None:
+def test_a_bundle_that_loses_nothing_is_not_rewritten(fixture: Fixture) -> None:
     data = fixture("v22/libtwo.ccob.so")
     assert rewrite(data, prune(*TWO), Storage()) == data
 
 
-def test_bundle_without_any_code_to_keep_is_refused(fixture: Fixture) -> None:
+def test_a_bundle_without_code_to_keep_is_refused(fixture: Fixture) -> None:
     message = (
         "libx.so: bundle 0 at offset 0x1000: has no code for any of the targets to keep; expected code "
         "for one of gfx942. "
@@ -158,23 +158,23 @@ def test_bundle_without_any_code_to_keep_is_refused(fixture: Fixture) -> None:
         rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942"), Storage())
 
 
-def test_bundle_whose_entries_are_empty_is_reported_as_such(fixture: Fixture) -> None:
+def test_a_bundle_with_only_empty_entries_is_reported_as_empty(fixture: Fixture) -> None:
     message = "expected code for one of gfx1030. It has no code at all."
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rewrite(fixture("edge/zerodev.hipfb"), prune("gfx1030"), Storage())
 
 
-def test_bundle_may_be_left_without_code_when_asked_for(fixture: Fixture) -> None:
+def test_a_bundle_can_be_left_without_code_on_request(fixture: Fixture) -> None:
     new = rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942", allow_empty=True), Storage())
     assert targets_of(new) == [[], []]
 
 
-def test_empty_entries_go_with_the_removed_ones(fixture: Fixture) -> None:
+def test_empty_entries_are_removed_with_the_others(fixture: Fixture) -> None:
     new = rewrite(fixture("edge/zerodev.hipfb"), prune("gfx1030", allow_empty=True), Storage())
     assert targets_of(new) == [[]]
 
 
-def test_bundle_with_two_entries_of_one_id_is_refused(fixture: Fixture) -> None:
+def test_a_bundle_with_duplicate_entry_ids_is_refused(fixture: Fixture) -> None:
     message = (
         "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' occurs more than once; expected unique"
     )
@@ -182,7 +182,7 @@ def test_bundle_with_two_entries_of_one_id_is_refused(fixture: Fixture) -> None:
         rewrite(fixture("edge/dup.hipfb"), prune("gfx1030"), Storage())
 
 
-def test_workers_make_the_same_patch(fixture: Fixture) -> None:
+def test_workers_produce_the_same_patch(fixture: Fixture) -> None:
     data = fixture("v22/libtwo.plain.so")
     with ThreadPoolExecutor(2) as executor:
         patch = device_patch(data, name="libx.so", storage=COMPRESSED, executor=executor)
@@ -202,7 +202,7 @@ def test_workers_make_the_same_patch(fixture: Fixture) -> None:
     ids=["3 for 6.2", "3 for 7.1", "insisted on 2", "without compression", "1", "1 without compression"],
 )
 @pytest.mark.parametrize("edit", [None, prune(*TWO), prune("gfx906")], ids=["compress", "keep all", "prune"])
-def test_every_compressed_bundle_is_left_in_a_version_that_the_runtime_reads(
+def test_every_compressed_bundle_has_a_version_that_the_runtime_reads(
     fixture: Fixture, name: str, storage: Storage, version: int, edit: BundleEdit | None
 ) -> None:
     new = rewrite(fixture(name), edit, storage)
@@ -211,18 +211,18 @@ def test_every_compressed_bundle_is_left_in_a_version_that_the_runtime_reads(
         assert [raw_bundle(new, n) for n in (0, 1)] == [raw_bundle(fixture(name), n) for n in (0, 1)]
 
 
-def test_compressed_bundle_that_no_version_makes_readable_is_refused(fixture: Fixture) -> None:
+def test_compressed_bundles_that_the_runtime_cannot_read_are_refused(fixture: Fixture) -> None:
     message = "compressed bundles of version 2, which ROCm 6.1 doesn't read; expected ROCm 6.2 or later."
     with pytest.raises(InputError, match=re.escape(message)):
         rewrite(fixture("v22/libtwo.ccob.so"), None, Storage(compress=True, rocm="6.1"))
 
 
-def test_plain_bundles_are_compressed_even_where_nothing_goes(fixture: Fixture) -> None:
+def test_plain_bundles_are_compressed_even_if_nothing_is_pruned(fixture: Fixture) -> None:
     new = rewrite(fixture("v22/libtwo.plain.so"), prune(*TWO), COMPRESSED)
     assert [bundle.compressed and bundle.compressed.version for bundle in bundles_of(new)] == [2, 2]
 
 
-def test_plain_result_is_made_of_the_old_files_bytes(fixture: Fixture) -> None:
+def test_a_plain_result_reuses_the_bytes_of_the_old_file(fixture: Fixture) -> None:
     data = fixture("v22/libtwo.plain.so")
     patch = device_patch(data, name="x", edit=prune("gfx906"), storage=Storage())
     assert patch is not None
@@ -241,7 +241,7 @@ class CountingExecutor(ThreadPoolExecutor):
         return super().submit(fn, *args, **kwargs)
 
 
-def test_workers_are_given_a_few_bundles_ahead_of_the_one_that_is_taken(fixture: Fixture) -> None:
+def test_workers_stay_only_a_few_bundles_ahead(fixture: Fixture) -> None:
     data = memoryview(bytes(fixture("v22/saxpy.hipfb")).ljust(24576, b"\0") * 9)
     code = read(data)
     with CountingExecutor(2) as executor:
@@ -251,7 +251,7 @@ def test_workers_are_given_a_few_bundles_ahead_of_the_one_that_is_taken(fixture:
 
 
 @pytest.mark.parametrize(("bundles_held", "expected"), [(1, [1, 2, 3, 4]), (2, [2, 3, 4, 4]), (9, [3, 4, 4, 4])])
-def test_workers_together_decompress_no_more_than_the_limit(
+def test_workers_together_decompress_at_most_the_limit(
     fixture: Fixture, bundles_held: int, expected: list[int]
 ) -> None:
     one = bytes(fixture("v22/saxpy.ccob.hipfb"))
@@ -266,22 +266,22 @@ def test_workers_together_decompress_no_more_than_the_limit(
 
 
 @pytest.mark.parametrize("rocm", ["banana", "6.4 or later", "latest"])
-def test_release_that_is_not_a_version_is_refused_whether_it_matters_or_not(rocm: str) -> None:
+def test_an_invalid_rocm_version_is_always_refused(rocm: str) -> None:
     with pytest.raises(InputError, match=f"^ROCm version: '{rocm}'; expected a version such as 6.4$"):
         Storage(rocm=rocm)
 
 
-def test_file_without_device_code_needs_no_patch(fixture: Fixture) -> None:
+def test_a_file_without_device_code_needs_no_patch(fixture: Fixture) -> None:
     assert device_patch(fixture("mach/flags.22"), name="x", storage=COMPRESSED) is None
 
 
-def test_slots_end_where_the_next_bundle_or_the_section_does(fixture: Fixture) -> None:
+def test_a_slot_ends_at_the_next_bundle_or_the_section_end(fixture: Fixture) -> None:
     data = fixture("v22/libtwo.plain.so")
     code = read(data)
     assert [slot.stop for slot in list_slots(data, code)] == [0x5000, code.section[1]]
 
 
-def test_bundle_that_outgrows_its_place_is_refused(fixture: Fixture) -> None:
+def test_a_bundle_that_outgrows_its_slot_is_refused(fixture: Fixture) -> None:
     data = fixture("v22/libtwo.plain.so")
     bundle = bundles_of(data)[0]
     message = "libx.so: bundle 0 at offset 0x1000: needs 1"
@@ -298,7 +298,7 @@ class AddMany(msgspec.Struct, frozen=True):
         return (*parts, *(BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{n}", (memoryview(b"x"),)) for n in range(1000, 1090)))
 
 
-def test_plain_bundle_whose_header_the_runtime_would_not_read_is_refused(fixture: Fixture) -> None:
+def test_a_plain_bundle_with_a_header_too_long_for_the_runtime_is_refused(fixture: Fixture) -> None:
     message = (
         "expected at most 4096, the part of a plain bundle that the runtime reads. Compress the device code "
         "(--compress)."
@@ -323,7 +323,7 @@ def test_plain_bundle_whose_header_the_runtime_would_not_read_is_refused(fixture
     ],
     ids=["too old", "too old for 3", "version 1"],
 )
-def test_format_that_the_runtime_does_not_read_is_refused(fixture: Fixture, storage: Storage, message: str) -> None:
+def test_a_format_that_the_runtime_does_not_read_is_refused(fixture: Fixture, storage: Storage, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         rewrite(fixture("v22/libtwo.plain.so"), None, storage)
 
@@ -353,7 +353,7 @@ def needed(codes: str, keep: str) -> str:
         ("gfx906", "gfx900", False),
     ],
 )
-def test_code_serves_what_some_gpu_of_the_target_runs(code: str, wanted: str, is_served: bool) -> None:
+def test_code_matches_a_target_if_some_gpu_of_the_target_runs_it(code: str, wanted: str, is_served: bool) -> None:
     assert any_variant_runs(parse_target_id(code), parse_target_id(wanted)) == is_served
 
 
@@ -374,7 +374,7 @@ def test_code_serves_what_some_gpu_of_the_target_runs(code: str, wanted: str, is
         ("gfx906 gfx90a", "gfx90a:xnack+", "gfx90a"),
     ],
 )
-def test_generic_code_stays_while_a_gpu_to_keep_lacks_its_own(codes: str, keep: str, expected: str) -> None:
+def test_generic_code_is_kept_while_a_selected_gpu_has_no_specific_code(codes: str, keep: str, expected: str) -> None:
     assert needed(codes, keep) == expected
 
 
@@ -384,13 +384,13 @@ GPUS = IDS.map(lambda ids: {target for target in ids if not target.is_generic})
 
 
 @given(IDS, GPUS)
-def test_gpus_to_keep_lose_nothing(codes: set[TargetId], keep: set[TargetId]) -> None:
+def test_the_selected_gpus_lose_no_code(codes: set[TargetId], keep: set[TargetId]) -> None:
     left = needed_code(codes, list(keep))
     for wanted in keep:
         assert covers(left, wanted) == covers(codes, wanted)
 
 
-def test_empty_code_does_not_stand_in_for_generic_code() -> None:
+def test_an_empty_entry_does_not_replace_generic_code() -> None:
     parts = (BundlePart(HIP + "gfx9-4-generic", CODE), BundlePart(HIP + "gfx942"))
     kept = Prune((parse_target_id("gfx942"),))(parts, place=CodePlace("x"))
     assert [part.spelling for part in kept] == [HIP + "gfx9-4-generic"]

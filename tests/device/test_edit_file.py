@@ -59,34 +59,34 @@ def compress(folder: Path, data: bytes, storage: Storage = COMPRESS, **options: 
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_code_is_compressed_at_the_level_of_new_archives(tmp_path: Path, jobs: int) -> None:
+def test_code_is_compressed_at_the_default_archive_level(tmp_path: Path, jobs: int) -> None:
     assert compress(tmp_path, PLAIN, jobs=jobs) == make_kpack(KERNELS)
 
 
-def test_archive_with_compressed_code_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_archive_with_compressed_code_is_not_changed(tmp_path: Path) -> None:
     data = make_kpack(KERNELS, level=1)
     assert compress(tmp_path, data) == data
 
 
-def test_level_that_is_given_is_that_of_all_code(tmp_path: Path) -> None:
+def test_a_given_level_applies_to_all_code(tmp_path: Path) -> None:
     data = make_kpack(KERNELS, level=1)
     assert compress(tmp_path, data, Storage(compress=True, archive_level=19)) == make_kpack(KERNELS, level=19)
 
 
-def test_levels_beyond_those_of_archives_are_their_last(tmp_path: Path) -> None:
+def test_levels_above_the_archive_maximum_are_lowered_to_it(tmp_path: Path) -> None:
     assert compress(tmp_path, PLAIN, Storage(compress=True, archive_level=22)) == make_kpack(KERNELS, level=19)
 
 
 @pytest.mark.parametrize(
     ("level", "said"), [(19, ()), (22, ("compressed at level 19, the highest for kpack archives, instead of 22",))]
 )
-def test_a_level_beyond_those_of_archives_is_told(tmp_path: Path, level: int, said: tuple[str, ...]) -> None:
+def test_a_level_above_the_archive_maximum_is_reported(tmp_path: Path, level: int, said: tuple[str, ...]) -> None:
     (source := tmp_path / "x.kpack").write_bytes(PLAIN)
     report = rewrite_device_code(source, tmp_path / "y.kpack", None, Storage(compress=True, archive_level=level))
     assert report.warnings == tuple(f"{source}: {text}" for text in said)
 
 
-def test_report_counts_code_objects(tmp_path: Path) -> None:
+def test_the_report_counts_code_objects(tmp_path: Path) -> None:
     (tmp_path / "x.kpack").write_bytes(PLAIN)
     report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)
     assert (report.is_archive, report.bundles, report.changed) == (True, 9, 9)
@@ -114,7 +114,7 @@ def prune(folder: Path, data: bytes, *keep: TargetId, storage: Storage | None = 
         ((TargetId("gfx90a"), TargetId("gfx1100")), {"gfx90a:xnack+", "gfx11-generic"}),
     ],
 )
-def test_pruned_archive_is_what_would_have_been_written_for_these_targets(
+def test_a_pruned_archive_equals_an_archive_written_for_the_selected_targets(
     tmp_path: Path, scheme: Scheme, keep: tuple[TargetId, ...], kept: set[str]
 ) -> None:
     report = prune(tmp_path, make_kpack(MIXED, scheme=scheme), *keep)
@@ -123,7 +123,7 @@ def test_pruned_archive_is_what_would_have_been_written_for_these_targets(
     assert (report.bundles, report.changed) == (18, 18 - len(left))
 
 
-def test_pruned_archive_keeps_what_its_table_says_of_entries(tmp_path: Path) -> None:
+def test_a_pruned_archive_keeps_unknown_fields_of_its_entries(tmp_path: Path) -> None:
     rows = {
         name: {"type": "hsaco", "ordinal": n, "original_size": 8, "odd": n} for n, name in enumerate(("gfx906", "x"))
     }
@@ -142,7 +142,7 @@ def test_pruned_archive_keeps_what_its_table_says_of_entries(tmp_path: Path) -> 
     assert bytes(read_kernel(memoryview(data), archive, archive.entries[0])) == b"\x7fELF 908"
 
 
-def test_archive_without_code_for_a_target_to_keep_is_refused(tmp_path: Path) -> None:
+def test_an_archive_without_code_for_a_selected_target_is_refused(tmp_path: Path) -> None:
     message = (
         f"{tmp_path}/x.kpack: offset 0x0: has no code for any of the targets to keep; expected "
         f"code for one of gfx942. It has"
@@ -153,19 +153,19 @@ def test_archive_without_code_for_a_target_to_keep_is_refused(tmp_path: Path) ->
     assert not (tmp_path / "y.kpack").exists()
 
 
-def test_archive_that_needs_no_pruning_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_archive_that_needs_no_pruning_is_not_changed(tmp_path: Path) -> None:
     assert prune(tmp_path, PLAIN, TargetId("gfx906")).changed == 0
     assert (tmp_path / "y.kpack").read_bytes() == PLAIN
 
 
-def test_archive_is_pruned_and_compressed_at_once(tmp_path: Path) -> None:
+def test_an_archive_can_be_pruned_and_compressed_at_once(tmp_path: Path) -> None:
     prune(tmp_path, make_kpack(MIXED, scheme=Scheme.NONE), TargetId("gfx906"), storage=COMPRESS)
     left = {key: code for key, code in MIXED.items() if key[2].startswith("gfx906")}
     assert (tmp_path / "y.kpack").read_bytes() == make_kpack(left)
 
 
 @pytest.mark.parametrize("data", [PLAIN, make_kpack(KERNELS)], ids=["plain", "compressed"])
-def test_bytes_after_the_table_are_left_out_with_a_warning(tmp_path: Path, data: bytes) -> None:
+def test_bytes_after_the_table_are_dropped_with_a_warning(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.kpack").write_bytes(data + b"more")
     report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)
     rest = "left out 4 bytes after the table of contents, which some readers reject"
@@ -173,7 +173,7 @@ def test_bytes_after_the_table_are_left_out_with_a_warning(tmp_path: Path, data:
     assert (tmp_path / "y.kpack").read_bytes() == make_kpack(KERNELS)
 
 
-def test_code_that_no_key_names_is_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_code_without_a_key_is_dropped_with_a_warning(tmp_path: Path) -> None:
     blobs = [{"offset": 16, "size": 4}, {"offset": 20, "size": 4}]
     (tmp_path / "x.kpack").write_bytes(by_hand(toc(blobs=blobs, toc=ONE_NAMED)))
     report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)
@@ -181,7 +181,7 @@ def test_code_that_no_key_names_is_left_out_with_a_warning(tmp_path: Path) -> No
     assert Archive(tmp_path / "y.kpack").kernel("lib/libx.so#0", "gfx906") == b"code"
 
 
-def test_archives_for_some_of_the_targets_are_pruned_in_a_folder_and_a_wheel(tmp_path: Path) -> None:
+def test_archives_are_pruned_in_a_folder_and_in_a_wheel(tmp_path: Path) -> None:
     left = make_kpack({key: code for key, code in MIXED.items() if key[2].startswith("gfx906")})
     (tmp_path / "in").mkdir()
     (tmp_path / "in/all.kpack").write_bytes(make_kpack(MIXED))
@@ -193,7 +193,7 @@ def test_archives_for_some_of_the_targets_are_pruned_in_a_folder_and_a_wheel(tmp
     assert members(tmp_path / "out.whl")["demo/.kpack/all.kpack"] == left
 
 
-def test_archives_of_a_wheel_are_compressed_and_stored(tmp_path: Path) -> None:
+def test_archives_in_a_wheel_are_compressed_and_stored(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/.kpack/x_gfx906.kpack": PLAIN, "demo/data": b"x"})
     order = RewriteOrder(edit=None, storage=COMPRESS, jobs=2)
     report = rewrite_wheel(wheel, tmp_path / "out.whl", order, SourceDate())
@@ -201,7 +201,7 @@ def test_archives_of_a_wheel_are_compressed_and_stored(tmp_path: Path) -> None:
     assert members(tmp_path / "out.whl")["demo/.kpack/x_gfx906.kpack"] == make_kpack(KERNELS)
 
 
-def test_compressed_archive_of_a_wheel_is_not_deflated_again(tmp_path: Path) -> None:
+def test_a_compressed_archive_in_a_wheel_is_not_deflated(tmp_path: Path) -> None:
     noise = {("a", 0, "gfx906"): random.Random(7).randbytes(300_000) + bytes(300_000)}
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/x_gfx906.kpack": make_kpack(noise, scheme=Scheme.NONE)})
     rewrite_wheel(wheel, tmp_path / "out.whl", RewriteOrder(edit=None, storage=COMPRESS), SourceDate())
@@ -211,7 +211,7 @@ def test_compressed_archive_of_a_wheel_is_not_deflated_again(tmp_path: Path) -> 
     assert 300_000 < info.file_size < 310_000
 
 
-def test_archives_for_other_targets_leave_a_folder(tmp_path: Path) -> None:
+def test_archives_for_other_targets_are_removed_from_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "x_gfx906.kpack").write_bytes(PLAIN)
@@ -220,7 +220,7 @@ def test_archives_for_other_targets_leave_a_folder(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["x_gfx906.kpack"]
 
 
-def test_split_library_by_itself_is_refused_with_its_archives(tmp_path: Path) -> None:
+def test_a_split_library_without_its_archives_is_refused_with_their_location(tmp_path: Path) -> None:
     library = split_two(tmp_path / "sdk")
     message = (
         f"{library}: is a split library, whose code is in ../.kpack/two_@GFXARCH@.kpack; expected a fat binary or a "
@@ -274,7 +274,7 @@ def archive(tmp_path: Path, run_tool: RunTool) -> Path:
     ],
     ids=["prune", "compress", "retarget"],
 )
-def test_edited_static_library_links_with_the_code_that_it_has(
+def test_an_edited_static_library_can_be_linked_and_keeps_the_selected_code(
     archive: Path, tmp_path: Path, run_tool: RunTool, edit: BundleEdit, storage: Storage, targets: list[str]
 ) -> None:
     output, linked = tmp_path / "out.a", tmp_path / "linked.so"
@@ -288,7 +288,7 @@ def test_edited_static_library_links_with_the_code_that_it_has(
         assert {tuple(map(str, source.bundle.targets)) for source in sources} == {tuple(targets)}
 
 
-def test_static_library_is_left_as_it_is_but_for_its_bundles(archive: Path, tmp_path: Path) -> None:
+def test_only_the_bundles_of_a_static_library_are_changed(archive: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.a"
     rewrite_device_code(archive, output, prune_of_rewrite("gfx906"), REWRITE_PLAIN)
     old, new = archive.read_bytes(), output.read_bytes()
@@ -303,7 +303,7 @@ def test_static_library_is_left_as_it_is_but_for_its_bundles(archive: Path, tmp_
 
 @pytest.mark.parametrize("trim", [False, True], ids=["in place", "trimmed"])
 @pytest.mark.parametrize(("mode", "expected"), [(0o755, 0o755), (0o640, 0o640), (0o6777, 0o755), (0o666, 0o644)])
-def test_edited_file_has_the_mode_of_the_old_one_as_far_as_it_is_safe(
+def test_an_edited_file_keeps_the_safe_part_of_its_mode(
     tmp_path: Path, mode: int, expected: int, *, trim: bool
 ) -> None:
     source, output = tmp_path / "in.so", tmp_path / "out.so"
@@ -313,13 +313,13 @@ def test_edited_file_has_the_mode_of_the_old_one_as_far_as_it_is_safe(
     assert output.stat().st_mode & 0o7777 == expected
 
 
-def test_code_object_to_keep_is_kept_as_it_is(code_object: Path, tmp_path: Path) -> None:
+def test_a_code_object_for_a_selected_target_is_not_changed(code_object: Path, tmp_path: Path) -> None:
     report = rewrite_device_code(code_object, tmp_path / "out.co", prune_of_rewrite("gfx1030", "gfx906"), REWRITE_PLAIN)
     assert (report.bundles, report.changed) == (0, 0)
     assert (tmp_path / "out.co").read_bytes() == code_object.read_bytes()
 
 
-def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path: Path, run_tool: RunTool) -> None:
+def test_a_code_object_can_be_retargeted(code_object: Path, tmp_path: Path, run_tool: RunTool) -> None:
     output = tmp_path / "out.co"
     report = rewrite_device_code(code_object, output, retarget("gfx1030", "gfx1031"), REWRITE_PLAIN)
     assert (report.bundles, report.changed, targets_of(output)) == (0, 1, ["gfx1031"])
@@ -364,7 +364,7 @@ def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path:
     ],
     ids=["prune", "allow empty", "several", "compress", "no edit"],
 )
-def test_what_a_code_object_by_itself_cannot_be_is_refused(
+def test_unsupported_edits_of_a_single_code_object_are_refused(
     code_object: Path, tmp_path: Path, edit: BundleEdit | None, storage: Storage, message: str
 ) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
@@ -372,7 +372,7 @@ def test_what_a_code_object_by_itself_cannot_be_is_refused(
     assert not (tmp_path / "out.co").exists()
 
 
-def test_code_object_for_no_processor_is_refused(code_object: Path, tmp_path: Path) -> None:
+def test_a_code_object_with_an_invalid_processor_is_refused(code_object: Path, tmp_path: Path) -> None:
     data = bytearray(code_object.read_bytes())
     data[0x30:0x34] = bytes(4)
     code_object.write_bytes(data)
@@ -384,7 +384,7 @@ def test_code_object_for_no_processor_is_refused(code_object: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["v19/saxpy.rdc.o", "v23/saxpy.rdc.o"], ids=["old driver", "new driver"])
 @pytest.mark.parametrize("is_archived", [False, True], ids=["object", "archive"])
-def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
+def test_unlinked_device_code_is_refused_with_a_remedy(
     tmp_path: Path, run_tool: RunTool, name: str, *, is_archived: bool
 ) -> None:
     source = FIXTURES / name
@@ -402,7 +402,7 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
     assert not (tmp_path / "out").exists()
 
 
-def test_file_of_bundles_in_an_archive_is_refused(tmp_path: Path, run_tool: RunTool) -> None:
+def test_a_bundle_file_inside_an_archive_is_refused(tmp_path: Path, run_tool: RunTool) -> None:
     archive = tmp_path / "libx.a"
     run_tool(["ar", "rcS", str(archive), str(FIXTURES / "v22/saxpy.hipfb")])
     found = (
@@ -428,7 +428,7 @@ def damaged_archives(draw: st.DrawFn) -> bytes:
 
 
 @given(damaged_archives())
-def test_damaged_static_library_is_read_or_refused(data: bytes) -> None:
+def test_a_damaged_static_library_is_read_or_refused(data: bytes) -> None:
     with contextlib.suppress(InputError):
         for source in iter_code_sources(memoryview(data), name="libx.a"):
             pieces = iter_entries(source.view, source.bundle, source.bundle.plain.entries)
@@ -448,7 +448,7 @@ def targets_in(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["two.dll", "two-gnu.dll"])
-def test_pruning_leaves_all_but_the_code_and_the_checksum_as_it_was(name: str, tmp_path: Path) -> None:
+def test_pruning_a_dll_changes_only_the_code_and_the_checksum(name: str, tmp_path: Path) -> None:
     output = tmp_path / name
     report = rewrite_device_code(PE_FIXTURES / name, output, KEPT, Storage())
     assert (report.bundles, report.changed) == (2, 2)
@@ -463,7 +463,7 @@ def test_pruning_leaves_all_but_the_code_and_the_checksum_as_it_was(name: str, t
     assert lief.PE.parse(str(output)) is not None
 
 
-def test_compressed_code_is_what_it_was(tmp_path: Path) -> None:
+def test_compressing_a_dll_preserves_its_code(tmp_path: Path) -> None:
     output = tmp_path / "a.dll"
     rewrite_device_code(PE_FIXTURES / "two-gnu.dll", output, None, COMPRESSED)
     facts = list_device_code(output)
@@ -472,7 +472,7 @@ def test_compressed_code_is_what_it_was(tmp_path: Path) -> None:
     assert pefile.PE(output).verify_checksum()
 
 
-def test_patches_and_whole_files_come_to_the_same_bytes(tmp_path: Path) -> None:
+def test_patching_and_rewriting_a_file_give_the_same_bytes(tmp_path: Path) -> None:
     output = tmp_path / "a.dll"
     rewrite_device_code(PE_FIXTURES / "two-gnu.dll", output, None, COMPRESSED)
     data = memoryview((PE_FIXTURES / "two-gnu.dll").read_bytes())
@@ -487,7 +487,7 @@ def signed(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_signed_file_is_refused_where_its_code_would_change(tmp_path: Path) -> None:
+def test_a_signed_file_is_refused_if_its_code_would_change(tmp_path: Path) -> None:
     source = signed(tmp_path)
     output = tmp_path / "a.dll"
     with pytest.raises(SignedFileError) as refused:
@@ -499,7 +499,7 @@ def test_a_signed_file_is_refused_where_its_code_would_change(tmp_path: Path) ->
     assert not output.exists()
 
 
-def test_a_signed_file_whose_code_all_stays_is_copied(tmp_path: Path) -> None:
+def test_a_signed_file_is_copied_if_all_its_code_is_kept(tmp_path: Path) -> None:
     source = signed(tmp_path)
     keep = Prune(keep=tuple(parse_target_id(target) for target in ("gfx906", "gfx90a", "gfx1030")))
     rewrite_device_code(source, tmp_path / "a.dll", keep, Storage())

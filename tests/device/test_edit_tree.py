@@ -53,7 +53,7 @@ def prune_split(source: Path, edit: Prune) -> TreeEdit:
     return edit_tree(source, source.parent / "out", edit, Storage())
 
 
-def test_split_library_without_code_to_keep_is_refused(split_tree: Path) -> None:
+def test_a_split_library_without_code_to_keep_is_refused(split_tree: Path) -> None:
     with pytest.raises(InputError, match=re.escape(PROBLEM)) as caught:
         prune_split(split_tree, keep("gfx1100"))
     assert str(caught.value).startswith(f"{split_tree / 'lib/libtwo.so'}: offset 0x")
@@ -61,17 +61,17 @@ def test_split_library_without_code_to_keep_is_refused(split_tree: Path) -> None
     assert not (split_tree.parent / "out").exists()
 
 
-def test_split_library_may_lose_its_code_when_that_is_allowed(split_tree: Path) -> None:
+def test_a_split_library_can_lose_its_code_on_request(split_tree: Path) -> None:
     report = prune_split(split_tree, keep("gfx1100", allow_empty=True))
     assert report.dropped == tuple(f".kpack/two_{target}.kpack" for target in ("gfx1030", "gfx906", "gfx90a"))
 
 
-def test_split_library_keeps_the_archive_of_a_target(split_tree: Path) -> None:
+def test_only_the_archive_of_the_selected_target_is_kept(split_tree: Path) -> None:
     prune_split(split_tree, keep("gfx1030"))
     assert [path.name for path in (split_tree.parent / "out/.kpack").iterdir()] == ["two_gfx1030.kpack"]
 
 
-def test_every_library_is_asked(split_tree: Path) -> None:
+def test_every_library_is_checked(split_tree: Path) -> None:
     split_two(split_tree / "other")
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", split_tree / "lib/libfat.so")
     with pytest.raises(ProblemsError) as caught:
@@ -82,18 +82,18 @@ def test_every_library_is_asked(split_tree: Path) -> None:
     ]
 
 
-def test_unit_without_code_to_keep_counts(tmp_path: Path) -> None:
+def test_a_library_is_refused_if_one_unit_has_no_code_to_keep(tmp_path: Path) -> None:
     split_two(tmp_path / "sdk", lost=[(1, "gfx1030")])
     with pytest.raises(InputError, match=r"no code for any of the targets to keep; expected code for one of gfx1030\."):
         prune_split(tmp_path / "sdk", keep("gfx1030"))
 
 
-def test_archives_elsewhere_do_not_count(split_tree: Path) -> None:
+def test_archives_outside_the_folder_are_ignored(split_tree: Path) -> None:
     report = edit_tree(split_tree / "lib", split_tree.parent / "out", keep("gfx1100"), Storage())
     assert (report.dropped, report.copied) == ((), 1)
 
 
-def test_wheel_is_refused_for_a_split_library_beside_a_fat_one(split_tree: Path) -> None:
+def test_a_split_library_without_code_to_keep_is_refused_even_beside_a_fat_library(split_tree: Path) -> None:
     places = ("lib/libtwo.so", ".kpack/two_gfx906.kpack")
     files = {f"demo/{place}": (split_tree / place).read_bytes() for place in places}
     fat = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
@@ -104,7 +104,7 @@ def test_wheel_is_refused_for_a_split_library_beside_a_fat_one(split_tree: Path)
     assert not (split_tree.parent / wheel.name).exists()
 
 
-def test_a_host_wheel_by_itself_is_told_from_one_without_code(split_tree: Path) -> None:
+def test_a_host_wheel_is_distinguished_from_a_wheel_without_code(split_tree: Path) -> None:
     wheel = make_wheel(split_tree.parent / "in", "demo", {"demo/lib/libtwo.so": split_tree / "lib/libtwo.so"})
     order = RewriteOrder(edit=keep("gfx1030"), storage=Storage(), trim=False, jobs=1)
     message = f"{wheel}: is a host wheel, whose device code is in device wheels; expected a wheel with device code."
@@ -128,17 +128,17 @@ def refused(*paths: Path) -> list[str]:
     [("demo/a.hipfb", bundle_of("gfx906")), ("demo/k_gfx942.dat", b"x")],
     ids=["device code", "a kernel file for another target"],
 )
-def test_a_wheel_with_something_to_prune_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+def test_a_wheel_that_needs_pruning_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     wheel = make_wheel(tmp_path, "demo", {name: content})
     assert refused(wheel) == [f"{wheel}: {REFUSED}"]
 
 
 @pytest.mark.parametrize("name", ["demo/a.py", "demo/k_gfx906.dat"])
-def test_a_wheel_with_nothing_to_prune_is_no_error(tmp_path: Path, name: str) -> None:
+def test_a_wheel_with_nothing_to_prune_is_accepted(tmp_path: Path, name: str) -> None:
     assert refused(make_wheel(tmp_path, "demo", {name: b"pass"})) == []
 
 
-def test_all_wheels_are_told_with_one_that_is_damaged_among_them(tmp_path: Path) -> None:
+def test_all_wheels_are_reported_even_if_one_is_damaged(tmp_path: Path) -> None:
     first, second, damaged = (
         make_wheel(tmp_path, name, {f"{name}/a.hipfb": bundle_of("gfx906")}) for name in ("first", "second", "damaged")
     )
@@ -148,7 +148,7 @@ def test_all_wheels_are_told_with_one_that_is_damaged_among_them(tmp_path: Path)
     assert REFUSED not in found[1]
 
 
-def test_what_only_looks_like_a_wheel_is_no_error(tmp_path: Path) -> None:
+def test_links_and_files_that_only_look_like_wheels_are_ignored(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.hipfb": bundle_of("gfx906")})
     link, text, other = tmp_path / "link.whl", tmp_path / "text.whl", tmp_path / "demo.zip"
     link.symlink_to(wheel)
@@ -179,7 +179,7 @@ def prune(source: Path, output: Path, *keep: str) -> TreeEdit:
     return edit_tree(source, output, Prune(tuple(map(parse_target_id, keep))), Storage())
 
 
-def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
+def test_a_pipe_in_the_folder_is_reported(tmp_path: Path) -> None:
     source = tmp_path / "sdk"
     source.mkdir()
     os.mkfifo(source / "pipe")
@@ -189,7 +189,7 @@ def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_copied_and_edited_files_give_no_rights_away(tree: Path, tmp_path: Path) -> None:
+def test_copied_and_edited_files_lose_setuid_and_write_permission_for_others(tree: Path, tmp_path: Path) -> None:
     places = ("lib/librocblas.so.5", "lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat")
     for place in places:
         (tree / place).chmod(0o6777)
@@ -197,7 +197,7 @@ def test_copied_and_edited_files_give_no_rights_away(tree: Path, tmp_path: Path)
     assert [(tmp_path / "out" / place).stat().st_mode & 0o7777 for place in places] == [0o755, 0o755]
 
 
-def test_code_and_files_for_other_targets_are_left_out(tree: Path, tmp_path: Path) -> None:
+def test_code_and_files_for_other_targets_are_removed(tree: Path, tmp_path: Path) -> None:
     report = prune(tree, tmp_path / "out", "gfx1030")
     assert report.dropped == (
         "lib/rocblas/library/Kernels.so-000-gfx906.hsaco",
@@ -217,7 +217,7 @@ def test_code_and_files_for_other_targets_are_left_out(tree: Path, tmp_path: Pat
     assert (len(report.edited), report.copied) == (1, 3)
 
 
-def test_folder_that_cannot_be_listed_is_named_and_nothing_is_made(
+def test_a_folder_that_cannot_be_listed_is_reported_and_nothing_is_written(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed, scan = tree / "lib/rocblas", os.scandir
@@ -234,7 +234,7 @@ def test_folder_that_cannot_be_listed_is_named_and_nothing_is_made(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sdk"]
 
 
-def test_what_cannot_be_read_is_not_blamed_on_the_output(
+def test_an_unreadable_symlink_is_not_blamed_on_the_output(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = tree / "lib/librocblas.so"
@@ -248,7 +248,7 @@ def test_what_cannot_be_read_is_not_blamed_on_the_output(
 
 
 @pytest.mark.parametrize("name", ["Kernels.co", "kernels.hipfb"])
-def test_files_of_bundles_that_are_all_for_other_targets_are_left_out(tmp_path: Path, name: str) -> None:
+def test_bundle_files_that_are_only_for_other_targets_are_removed(tmp_path: Path, name: str) -> None:
     source, output = tmp_path / "sdk", tmp_path / "out"
     source.mkdir()
     (source / name).write_bytes(bundle_of("gfx906") + bytes(4092) + bundle_of("gfx90a:xnack+"))
@@ -260,7 +260,7 @@ def test_files_of_bundles_that_are_all_for_other_targets_are_left_out(tmp_path: 
         prune(source, tmp_path / "more", "gfx1030", "gfx90a")
 
 
-def test_folders_above_the_one_to_prune_tell_no_target(tmp_path: Path) -> None:
+def test_target_names_in_parent_folders_are_ignored(tmp_path: Path) -> None:
     source = tmp_path / "gfx906/sdk"
     source.mkdir(parents=True)
     (source / "TensileLibrary.dat").write_text("for all")
@@ -268,7 +268,7 @@ def test_folders_above_the_one_to_prune_tell_no_target(tmp_path: Path) -> None:
     assert (tmp_path / "out/TensileLibrary.dat").exists()
 
 
-def test_files_that_are_for_all_targets_stay_whatever_their_names(tree: Path, tmp_path: Path) -> None:
+def test_files_for_all_targets_are_kept_despite_target_names(tree: Path, tmp_path: Path) -> None:
     kept = ["include/ck/gfx906/wmma.hpp", "lib/cmake/rocblas/rocblas-gfx906.cmake", "share/doc/gfx906.txt"]
     dropped = ["share/miopen/db/gfx906_60.kdb", "share/miopen/db/gfx90660.fdb.txt", ".kpack/blas_lib_gfx906.kpack"]
     for name in [*kept, *dropped]:
@@ -284,7 +284,7 @@ def test_files_that_are_for_all_targets_stay_whatever_their_names(tree: Path, tm
 @pytest.mark.parametrize(
     ("target", "is_kept"), [("gfx1030", True), ("gfx942", False)], ids=["code to keep", "code for others alone"]
 )
-def test_of_a_library_named_for_other_targets_the_code_decides(tmp_path: Path, target: str, *, is_kept: bool) -> None:
+def test_the_code_of_a_library_overrides_the_target_in_its_name(tmp_path: Path, target: str, *, is_kept: bool) -> None:
     source, output = tmp_path / "sdk", tmp_path / "out"
     source.mkdir()
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", source / "libkernels_gfx906.so")
@@ -293,7 +293,7 @@ def test_of_a_library_named_for_other_targets_the_code_decides(tmp_path: Path, t
     assert (output / "libkernels_gfx906.so").exists() == is_kept
 
 
-def test_device_code_that_is_not_linked_yet_stays_with_a_warning(
+def test_unlinked_device_code_is_kept_with_a_warning(
     tree: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING")
@@ -304,14 +304,14 @@ def test_device_code_that_is_not_linked_yet_stays_with_a_warning(
 
 
 @pytest.mark.parametrize("name", ["inner", "lib/inner", "../sdk/inner"])
-def test_output_in_the_folder_itself_is_refused(tree: Path, name: str) -> None:
+def test_an_output_inside_the_input_folder_is_refused(tree: Path, name: str) -> None:
     message = f"{tree / name}: is a folder in {tree}, which this command copies; expected a folder outside {tree}"
     with pytest.raises(InputError, match=re.escape(message)):
         prune(tree, tree / name, "gfx1030")
     assert not (tree / name).exists()
 
 
-def test_output_that_exists_is_refused(tree: Path, tmp_path: Path) -> None:
+def test_an_existing_output_is_refused(tree: Path, tmp_path: Path) -> None:
     message = (
         f"{tmp_path}: already exists; expected a new or empty folder. Choose another folder, or remove this folder."
     )
@@ -319,7 +319,7 @@ def test_output_that_exists_is_refused(tree: Path, tmp_path: Path) -> None:
         prune(tree, tmp_path, "gfx1030")
 
 
-def test_nothing_is_left_behind_when_a_library_has_no_such_code(tree: Path, tmp_path: Path) -> None:
+def test_a_library_without_code_to_keep_leaves_no_output(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no code for any of the targets to keep"):
         prune(tree, tmp_path / "out", "gfx942")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sdk"]
@@ -342,16 +342,16 @@ KEPT, OTHER = parse_target_id("gfx1030"), parse_target_id("gfx906")
         ("share/notes_gfx906.txt", EditableCode(), PruneAction.COPIED),
     ],
 )
-def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: EditableCode, action: PruneAction) -> None:
+def test_file_action_depends_on_code_and_name(place: str, code: EditableCode, action: PruneAction) -> None:
     assert file_action(Path(place), code, (KEPT,)) is action
 
 
-def test_link_named_for_another_target_is_dropped() -> None:
+def test_a_link_named_for_another_target_is_dropped() -> None:
     assert link_action(Path("lib/library/Kernels.so-000-gfx906.hsaco"), (KEPT,)) is PruneAction.DROPPED
     assert link_action(Path("lib/library/Kernels.so-000-gfx1030.hsaco"), (KEPT,)) is PruneAction.COPIED
 
 
-def test_a_folder_is_compressed_and_wheels_in_it_are_named(tree: Path, tmp_path: Path) -> None:
+def test_a_folder_is_compressed_and_the_wheels_in_it_are_reported(tree: Path, tmp_path: Path) -> None:
     kernels = {("lib/x.so", 0, "gfx906"): b"code " * 999}
     (tree / "x_gfx906.kpack").write_bytes(make_kpack(kernels, scheme=Scheme.NONE))
     wheel = make_wheel(tree, "demo", {"demo/a.so": FIXTURES / "v22/libtwo.plain.so"})
@@ -366,7 +366,7 @@ def test_a_folder_is_compressed_and_wheels_in_it_are_named(tree: Path, tmp_path:
     assert (tmp_path / "out/lib/librocblas.so").readlink() == Path("librocblas.so.5")
 
 
-def test_files_that_stay_as_they_are_count_as_copied(tmp_path: Path) -> None:
+def test_unchanged_files_are_counted_as_copied(tmp_path: Path) -> None:
     (tmp_path / "sdk").mkdir()
     (tmp_path / "sdk/x_gfx906.kpack").write_bytes(make_kpack({("lib/a.so", 0, "gfx906"): b"code" * 99}))
     report = edit_tree(tmp_path / "sdk", tmp_path / "out", None, Storage(compress=True))

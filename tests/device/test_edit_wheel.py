@@ -47,13 +47,13 @@ def declared(data: bytes) -> list[str]:
     return list(json.loads(data)["rocm_targets"])
 
 
-def test_a_declaration_stays_byte_for_byte_when_its_targets_do() -> None:
+def test_a_declaration_with_unchanged_targets_keeps_its_bytes() -> None:
     data = declaration("gfx1030", "gfx906")
     targets = WheelTargets({GFX906, GFX1030}, {GFX906, GFX1030})
     assert targets.redeclare(data, None, source="demo") is data
 
 
-def test_what_was_removed_and_added_is_told() -> None:
+def test_the_declaration_lists_the_targets_after_the_edit() -> None:
     targets = WheelTargets({GFX906, GFX1030}, {GFX1030, GFX1031})
     assert declared(targets.redeclare(declaration("gfx906", "gfx1030"), None, source="demo")) == ["gfx1030", "gfx1031"]
 
@@ -63,20 +63,20 @@ def test_what_was_removed_and_added_is_told() -> None:
     [(None, ["gfx906", "gfx942"]), ((GFX906,), ["gfx906"]), ((GFX906, GFX942), ["gfx906", "gfx942"])],
     ids=["all are kept", "others are kept", "it is kept"],
 )
-def test_a_target_without_code_stays_if_it_is_to_be_kept(
+def test_a_declared_target_without_code_is_kept_if_it_is_selected(
     keep: tuple[TargetId, ...] | None, expected: list[str]
 ) -> None:
     targets = WheelTargets({GFX906}, {GFX906})
     assert declared(targets.redeclare(declaration("gfx906", "gfx942"), keep, source="demo")) == expected
 
 
-def test_a_target_without_features_keeps_the_variants_of_its_processor() -> None:
+def test_a_selected_target_without_features_keeps_variants_of_its_processor() -> None:
     variant = parse_target_id("gfx90a:xnack+", source="")
     data = declaration("gfx90a:xnack+", "gfx942")
     assert declared(WheelTargets().redeclare(data, (TargetId("gfx90a"),), source="demo")) == [str(variant)]
 
 
-def test_an_old_record_of_how_packages_fit_together_goes() -> None:
+def test_an_old_coherence_record_is_removed() -> None:
     record = {"packages": ["demo"], "common": ["gfx906"], "gaps": []}
     data = declaration("gfx906", "gfx942", coherence=record)
     assert "coherence" not in json.loads(WheelTargets({GFX906, GFX942}, {GFX906}).redeclare(data, None, source="demo"))
@@ -87,7 +87,7 @@ def test_a_malformed_declaration_is_refused() -> None:
         WheelTargets().redeclare(b"{", None, source="demo/rocm_targets.json")
 
 
-def test_a_wheel_that_loses_all_of_its_code_is_refused_with_what_it_had() -> None:
+def test_removing_all_code_of_a_wheel_is_refused_with_its_targets() -> None:
     expected = (
         "demo-1.0-py3-none-any.whl: has no code for any of the targets to keep; expected code for one of gfx942. "
         "The wheel has code for gfx906, gfx1030."
@@ -100,7 +100,7 @@ def test_a_wheel_that_loses_all_of_its_code_is_refused_with_what_it_had() -> Non
 @pytest.mark.parametrize(
     "targets", [WheelTargets(), WheelTargets({GFX906, GFX942}, {GFX942})], ids=["never had any", "some is left"]
 )
-def test_a_wheel_that_loses_not_all_of_its_code_is_fine(targets: WheelTargets) -> None:
+def test_a_wheel_that_keeps_some_code_is_accepted(targets: WheelTargets) -> None:
     targets.require_any(WHEEL, (GFX942,))
 
 
@@ -147,7 +147,7 @@ def check_record(wheel: Path) -> None:
     ],
     ids=["compress", "compress and trim", "prune", "prune and trim", "retarget"],
 )
-def test_a_library_becomes_what_it_becomes_by_itself(
+def test_a_library_in_a_wheel_is_edited_like_a_separate_file(
     tmp_path: Path, edit: BundleEdit | None, storage: Storage, *, trim: bool
 ) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/__init__.py": b"x = 1\n", "demo/lib/libtwo.so": PLAIN})
@@ -170,7 +170,7 @@ def test_a_library_becomes_what_it_becomes_by_itself(
     ],
     ids=["prune", "compress"],
 )
-def test_the_bill_of_materials_says_what_was_done(tmp_path: Path, edit: BundleEdit | None, notes: str) -> None:
+def test_the_bill_of_materials_describes_the_edit(tmp_path: Path, edit: BundleEdit | None, notes: str) -> None:
     files = {"demo/libtwo.so": PLAIN.read_bytes(), "demo/Kernels_gfx942.hsaco": b"for another", **with_bill("demo")}
     wheel = make_wheel(tmp_path / "in", "demo", files)
     output = tmp_path / wheel.name
@@ -179,7 +179,7 @@ def test_the_bill_of_materials_says_what_was_done(tmp_path: Path, edit: BundleEd
     check_record(output)
 
 
-def test_permissions_stay_as_far_as_they_are_safe(tmp_path: Path) -> None:
+def test_permissions_are_preserved_except_setuid_and_write_permission_for_others(tmp_path: Path) -> None:
     contents = {"demo/a.so": PLAIN.read_bytes(), "demo/tool": b"#!/bin/sh\n", "demo-1.0.dist-info/METADATA": b""}
     contents["demo-1.0.dist-info/WHEEL"] = b"Wheel-Version: 1.0\n"
     modes = {"demo/a.so": 0o104711, "demo/tool": 0o100777}
@@ -191,7 +191,7 @@ def test_permissions_stay_as_far_as_they_are_safe(tmp_path: Path) -> None:
     assert (found["demo/a.so"], found["demo/tool"]) == ("0o711", "0o755")
 
 
-def test_pruning_leaves_out_what_is_for_other_targets_alone(tmp_path: Path) -> None:
+def test_pruning_removes_only_files_for_other_targets(tmp_path: Path) -> None:
     files = {
         "demo/lib/libtwo.so": PLAIN.read_bytes(),
         "demo/lib/library/Kernels.so-000-gfx942.hsaco": b"for another",
@@ -209,7 +209,7 @@ def test_pruning_leaves_out_what_is_for_other_targets_alone(tmp_path: Path) -> N
     check_record(output)
 
 
-def test_code_objects_stay_and_what_cannot_be_trimmed_is_edited_in_place(tmp_path: Path) -> None:
+def test_code_objects_are_kept_and_untrimmable_files_are_edited_in_place(tmp_path: Path) -> None:
     [extracted] = extract_code(FIXTURES / "v22/saxpy.hipfb", tmp_path / "code", (TargetId("gfx906"),))
     code = Path(extracted.path).read_bytes()
     built = (FIXTURES / "v19/vadd.plain.o").read_bytes()
@@ -229,7 +229,7 @@ def test_code_objects_stay_and_what_cannot_be_trimmed_is_edited_in_place(tmp_pat
     assert warning.startswith(f"not trimmed: {wheel}!demo/bsd.a: ")
 
 
-def test_a_signature_of_the_old_record_is_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_a_signature_of_the_old_record_is_dropped_with_a_warning(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN, "demo-1.0.dist-info/RECORD.jws": b"{}"})
     report = rewrite(wheel, tmp_path / wheel.name)
     assert report.warnings == (
@@ -238,21 +238,21 @@ def test_a_signature_of_the_old_record_is_left_out_with_a_warning(tmp_path: Path
     assert "demo-1.0.dist-info/RECORD.jws" not in members(tmp_path / wheel.name)
 
 
-def test_a_library_that_needs_no_change_is_copied_as_it_is_packed(tmp_path: Path) -> None:
+def test_a_library_that_needs_no_change_is_copied(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": FIXTURES / "v22/libtwo.ccob.so"})
     report = rewrite(wheel, tmp_path / wheel.name)
     assert (report.edited, report.copied) == ((), 2)
     assert members(tmp_path / wheel.name)["demo/a.so"] == (FIXTURES / "v22/libtwo.ccob.so").read_bytes()
 
 
-def test_the_output_may_be_the_input(tmp_path: Path) -> None:
+def test_a_wheel_can_be_edited_in_place(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN})
     rewrite(wheel, wheel)
     assert members(wheel)["demo/a.so"] == edited_file(tmp_path, None, COMPRESS)
     check_record(wheel)
 
 
-def test_the_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+def test_the_output_does_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {f"demo/{number}.so": PLAIN for number in range(4)})
     for jobs in (1, 4):
         order = RewriteOrder(edit=None, storage=COMPRESS, jobs=jobs)
@@ -260,7 +260,7 @@ def test_the_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> Non
     assert (tmp_path / "1.whl").read_bytes() == (tmp_path / "4.whl").read_bytes()
 
 
-def test_every_file_that_cannot_be_edited_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_every_uneditable_file_is_reported_and_nothing_is_written(tmp_path: Path) -> None:
     damaged = PLAIN.read_bytes()[:9000]
     files = {"demo/a.so": PLAIN.read_bytes(), "demo/b.so": damaged, "demo/c.hipfb": bundle_of("gfx942", "gfx1030")[:50]}
     wheel = make_wheel(tmp_path / "in", "demo", files)
@@ -281,7 +281,7 @@ def test_a_wheel_without_device_code_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_no_wheel_and_the_next_removes_its_traces(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_wheel_and_the_next_run_removes_its_leftovers(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN})
     script = f"""
 import os, signal
@@ -307,7 +307,7 @@ rewrite_wheel(Path({str(wheel)!r}), Path({str(tmp_path / wheel.name)!r}), order,
 @pytest.mark.parametrize(
     "edit", [None, KEEP, Retarget((TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1031")),))]
 )
-def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(
+def test_a_wheel_with_a_path_outside_the_wheel_is_refused_and_nothing_is_written(
     tmp_path: Path, edit: BundleEdit | None
 ) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": PLAIN.read_bytes(), "../evil.so": b""})

@@ -48,23 +48,23 @@ def archive(folder: Path, scheme: Scheme = Scheme.ZSTD) -> Path:
 
 
 @pytest.mark.parametrize("scheme", Scheme)
-def test_every_code_object_of_an_archive_is_written_once(tmp_path: Path, scheme: Scheme) -> None:
+def test_each_code_object_of_an_archive_is_written_once(tmp_path: Path, scheme: Scheme) -> None:
     codes = extract(archive(tmp_path, scheme), tmp_path / "out")
     assert names(codes) == ["x.kpack.0.gfx906.co", "x.kpack.1.gfx906.co"]
     assert [Path(code.path).read_bytes() for code in codes] == [CODE, CODE + b"b"]
 
 
-def test_code_for_a_target_is_the_one_of_that_spelling(tmp_path: Path) -> None:
+def test_the_exact_rule_selects_code_with_the_same_target_spelling(tmp_path: Path) -> None:
     codes = extract(archive(tmp_path), tmp_path / "out", "gfx906:xnack-", allow_missing=True)
     assert [(code.target, code.bundle, code.size) for code in codes] == [("gfx906:xnack-", 0, len(CODE))]
 
 
-def test_code_is_chosen_as_runtimes_do(tmp_path: Path) -> None:
+def test_the_stock_rule_selects_the_code_that_runtimes_use(tmp_path: Path) -> None:
     codes = extract(archive(tmp_path), tmp_path / "out", "gfx906:xnack-", rule=MatchRule.STOCK)
     assert [(code.target, code.bundle) for code in codes] == [("gfx906:xnack-", 0), ("gfx906", 1)]
 
 
-def test_units_without_such_code_are_reported_together(tmp_path: Path) -> None:
+def test_units_without_matching_code_are_reported_together(tmp_path: Path) -> None:
     path = archive(tmp_path)
     with pytest.raises(RocwheelError) as caught:
         extract(path, tmp_path / "out", "gfx908")
@@ -83,7 +83,7 @@ def test_units_without_such_code_are_reported_together(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_left_of_an_archive_with_a_damaged_frame(tmp_path: Path) -> None:
+def test_an_archive_with_a_damaged_frame_leaves_no_output(tmp_path: Path) -> None:
     path = archive(tmp_path)
     data = bytearray(path.read_bytes())
     second = data.index(b"\x28\xb5\x2f\xfd", 80)
@@ -94,7 +94,7 @@ def test_nothing_is_left_of_an_archive_with_a_damaged_frame(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
-def test_code_beyond_the_limit_is_not_written(tmp_path: Path) -> None:
+def test_code_above_the_limit_is_not_written(tmp_path: Path) -> None:
     path = archive(tmp_path)
     message = (
         f"{path}: offset 0x48: a#0 for gfx906 has {len(CODE)} bytes; expected at most 100. Set a higher limit "
@@ -104,7 +104,7 @@ def test_code_beyond_the_limit_is_not_written(tmp_path: Path) -> None:
         extract(path, tmp_path / "out", limit=100)
 
 
-def test_target_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_invalid_target_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.kpack"
     path.write_bytes(by_hand(toc(gfx_arches=["a b"], toc={"a#0": {"a b": {"ordinal": 0, "original_size": 8}}})))
     with pytest.raises(InputError, match=f"^{re.escape(str(path))}: 'a#0': 'a b' isn't a target ID"):
@@ -112,7 +112,7 @@ def test_target_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_code_of_a_split_library_is_that_of_the_original(tmp_path: Path) -> None:
+def test_the_code_of_a_split_library_equals_the_original(tmp_path: Path) -> None:
     split = extract(split_two(tmp_path), tmp_path / "split")
     original = extract(FIXTURES / "v22/libtwo.plain.so", tmp_path / "original")
     taken = {(code.bundle, code.target): Path(code.path).read_bytes() for code in split}
@@ -123,7 +123,7 @@ def test_code_of_a_split_library_is_that_of_the_original(tmp_path: Path) -> None
 
 
 @needs_compiler
-def test_library_whose_archives_are_missing_is_refused(tmp_path: Path) -> None:
+def test_a_library_with_missing_archives_is_refused(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     for path in (tmp_path / ".kpack").iterdir():
         path.unlink()
@@ -136,7 +136,7 @@ def test_library_whose_archives_are_missing_is_refused(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_library_with_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+def test_a_library_with_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     (tmp_path / ".kpack/two_gfx906.kpack").write_bytes(b"KPAK")
     with pytest.raises(InputError, match=r"two_gfx906.kpack: offset 0x0: a kpack archive of 4 bytes"):
@@ -155,7 +155,7 @@ def extract_all(source: Path, dest_dir: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("llvm", ["19", "22"])
-def test_images_that_the_old_driver_put_into_an_object_file_are_those_the_bundler_finds(
+def test_the_bundler_finds_the_same_images_in_object_files_of_the_old_driver(
     tmp_path: Path, require_tool: Require, llvm: str
 ) -> None:
     bundler, source = f"clang-offload-bundler-{llvm}", FIXTURES / "v19/saxpy.rdc.o"
@@ -166,7 +166,7 @@ def test_images_that_the_old_driver_put_into_an_object_file_are_those_the_bundle
     assert (tmp_path / "saxpy.rdc.o.0.gfx906.bc").read_bytes() == stock.read_bytes()
 
 
-def test_images_that_the_new_driver_put_into_an_object_file_are_those_the_packager_finds(
+def test_the_packager_finds_the_same_images_in_object_files_of_the_new_driver(
     tmp_path: Path, require_tool: Require
 ) -> None:
     require_tool("clang-22", "clang-22")
@@ -181,7 +181,7 @@ def test_images_that_the_new_driver_put_into_an_object_file_are_those_the_packag
     assert (tmp_path / "k.o.0.gfx90a-xnack+.bc").read_bytes() == (tmp_path / "stock.bc").read_bytes()
 
 
-def test_bundles_and_images_of_a_static_library_are_numbered_through(tmp_path: Path, require_tool: Require) -> None:
+def test_bundles_and_images_of_a_library_are_numbered_consecutively(tmp_path: Path, require_tool: Require) -> None:
     require_tool("ar", "binutils")
     archive = tmp_path / "libx.a"
     members = [FIXTURES / name for name in ("v19/vadd.plain.o", "elf/library.o", "v23/saxpy.rdc.o")]
@@ -193,7 +193,7 @@ def test_bundles_and_images_of_a_static_library_are_numbered_through(tmp_path: P
     ]
 
 
-def test_code_object_by_itself_is_its_own_code(tmp_path: Path) -> None:
+def test_a_code_object_is_extracted_as_itself(tmp_path: Path) -> None:
     source = FIXTURES / "elf/gfx906.co"
     assert extract_all(source, tmp_path) == ["gfx906.co.0.gfx906.co"]
     assert (tmp_path / "gfx906.co.0.gfx906.co").read_bytes() == source.read_bytes()
@@ -203,7 +203,7 @@ def test_code_object_by_itself_is_its_own_code(tmp_path: Path) -> None:
         extract_of_extract(source, tmp_path, "gfx90a")
 
 
-def test_several_entries_for_one_target_are_all_kept(tmp_path: Path) -> None:
+def test_all_entries_for_the_same_target_are_kept(tmp_path: Path) -> None:
     source = FIXTURES / "edge/dup.hipfb"
     names = ["dup.hipfb.0.gfx1030.co", "dup.hipfb.0.gfx1030.2.co"]
     assert extract_all(source, tmp_path) == names
@@ -212,7 +212,7 @@ def test_several_entries_for_one_target_are_all_kept(tmp_path: Path) -> None:
     assert [(tmp_path / name).read_bytes() for name in names] == [bytes(part.payload[0]) for part in parts]
 
 
-def test_entry_that_serves_two_targets_is_written_once(tmp_path: Path) -> None:
+def test_an_entry_that_matches_two_targets_is_written_once(tmp_path: Path) -> None:
     source, targets = FIXTURES / "v22/libtwo.plain.so", parse_target_set("gfx1030;gfx1031").ids
     extracted = extract_code(source, tmp_path, targets, rule=MatchRule.EXTENDED)
     names = ["libtwo.plain.so.0.gfx1030.co", "libtwo.plain.so.1.gfx1030.co"]
@@ -220,7 +220,7 @@ def test_entry_that_serves_two_targets_is_written_once(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
-def test_no_file_is_left_when_a_later_bundle_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_later_bundle_leaves_no_files(tmp_path: Path) -> None:
     source, output = tmp_path / "x.fatbin", tmp_path / "code"
     second = (FIXTURES / "edge/zlib.v3.badhash.ccob").read_bytes()
     source.write_bytes((FIXTURES / "v22/saxpy.hipfb").read_bytes().ljust(40960, b"\0") + second)
@@ -229,7 +229,7 @@ def test_no_file_is_left_when_a_later_bundle_is_damaged(tmp_path: Path) -> None:
     assert not output.exists()
 
 
-def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_an_output_file_leaves_no_files(tmp_path: Path) -> None:
     taken = tmp_path / "libtwo.plain.so.1.gfx906.co"
     taken.mkdir()
     message = f"{taken}: isn't a regular file, so it can't be replaced. Specify another folder."
@@ -238,14 +238,14 @@ def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [taken]
 
 
-def test_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     message = f"{tmp_path}/file/code: can't be written (Not a directory). Choose another output, or remove the file"
     with pytest.raises(WorkError, match=re.escape(message)):
         extract_all(FIXTURES / "elf/gfx906.co", tmp_path / "file/code")
 
 
-def test_code_object_for_no_processor_is_reported_as_such(tmp_path: Path) -> None:
+def test_a_code_object_with_an_invalid_processor_is_reported(tmp_path: Path) -> None:
     source = tmp_path / "x.co"
     data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
@@ -258,7 +258,7 @@ def test_code_object_for_no_processor_is_reported_as_such(tmp_path: Path) -> Non
         extract_all(source, tmp_path)
 
 
-def test_bundle_whose_hash_is_wrong_is_refused(tmp_path: Path) -> None:
+def test_a_bundle_with_a_wrong_hash_is_refused(tmp_path: Path) -> None:
     source = FIXTURES / "edge/zlib.v3.badhash.ccob"
     message = (
         "its header has the hash 0000000000000000, but its content has ceddc72cae1760d9. The device code may be damaged"
@@ -268,7 +268,7 @@ def test_bundle_whose_hash_is_wrong_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bundle_whose_hash_is_wrong_is_taken_with_a_warning_on_request(
+def test_a_bundle_with_a_wrong_hash_is_accepted_with_a_warning_on_request(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING")
@@ -284,14 +284,14 @@ def test_bundle_whose_hash_is_wrong_is_taken_with_a_warning_on_request(
 
 
 @pytest.mark.parametrize("name", ["elf/libplain.so", "mach/flags.22"], ids=["host code", "text"])
-def test_file_without_device_code_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_file_without_device_code_is_refused(tmp_path: Path, name: str) -> None:
     kinds = "a fat binary, a bundle file, a kpack archive, a code object, an object file, or a static library"
     message = f"{FIXTURES / name}: no device code for AMD GPUs; expected {kinds}"
     with pytest.raises(InputError, match=re.escape(message)):
         extract_all(FIXTURES / name, tmp_path)
 
 
-def test_every_bundle_without_code_is_named(tmp_path: Path) -> None:
+def test_every_bundle_without_code_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         extract_of_extract(FIXTURES / "edge/two.plain.fatbin", tmp_path, "gfx942", "gfx906")
     assert [str(problem).partition(": has")[0].rpartition(": ")[2] for problem in caught.value.problems] == [
@@ -307,7 +307,7 @@ DAMAGED = [
 
 
 @given(damaged(DAMAGED))
-def test_code_of_a_damaged_file_is_written_whole_or_not_at_all(content: bytes) -> None:
+def test_code_of_a_damaged_file_is_written_completely_or_not_at_all(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         source, taken = Path(folder) / "libx.so", Path(folder) / "taken"
         source.write_bytes(content)
@@ -323,7 +323,7 @@ def test_code_of_a_damaged_file_is_written_whole_or_not_at_all(content: bytes) -
         assert not list(Path(folder).rglob(".*"))
 
 
-def test_where_no_bundle_has_the_code_there_is_nothing_to_extract_though_it_may_be_missing(tmp_path: Path) -> None:
+def test_allow_missing_still_fails_if_no_bundle_has_the_code(tmp_path: Path) -> None:
     source = FIXTURES / "v22/libtwo.plain.so"
     with pytest.raises(InputError) as caught:
         extract(source, tmp_path / "out", "gfx1100", allow_missing=True)

@@ -51,11 +51,11 @@ def libraries_in(tmp_path: Path) -> tuple[Path, Path]:
     return folder / "two.dll", folder / "two-gnu.dll"
 
 
-def test_libraries_as_linkers_make_them_answer(wine: Wine, compile_for_windows: Compiler, tmp_path: Path) -> None:
+def test_unmodified_libraries_load(wine: Wine, compile_for_windows: Compiler, tmp_path: Path) -> None:
     assert ask(wine, compile_for_windows, tmp_path, *libraries_in(tmp_path)) == [WHOLE, WHOLE]
 
 
-def test_split_libraries_answer_and_wrappers_lead_to_markers(
+def test_split_libraries_load_and_their_wrappers_point_to_markers(
     wine: Wine, compile_for_windows: Compiler, tmp_path: Path
 ) -> None:
     names = [path.name for path in libraries_in(tmp_path)]
@@ -64,7 +64,7 @@ def test_split_libraries_answer_and_wrappers_lead_to_markers(
     assert ask(wine, compile_for_windows, tmp_path, *hosts) == [SPLIT, SPLIT]
 
 
-def test_joined_libraries_answer_as_before(wine: Wine, compile_for_windows: Compiler, tmp_path: Path) -> None:
+def test_joined_libraries_load_like_the_originals(wine: Wine, compile_for_windows: Compiler, tmp_path: Path) -> None:
     names = [path.name for path in libraries_in(tmp_path)]
     split_tree(tmp_path / "tree", tmp_path / "split", SplitOrder(choice=SplitChoice()))
     devices = [tmp_path / "split" / target for target in ("gfx906", "gfx90a", "gfx1030")]
@@ -74,7 +74,7 @@ def test_joined_libraries_answer_as_before(wine: Wine, compile_for_windows: Comp
 
 
 @pytest.mark.parametrize("trim", [False, True], ids=["in place", "trimmed"])
-def test_pruned_libraries_answer_as_before(
+def test_pruned_libraries_load_like_the_originals(
     wine: Wine, compile_for_windows: Compiler, tmp_path: Path, *, trim: bool
 ) -> None:
     made = []
@@ -85,7 +85,7 @@ def test_pruned_libraries_answer_as_before(
 
 
 @pytest.mark.parametrize("trim", [False, True], ids=["in place", "trimmed"])
-def test_compressed_libraries_answer_with_compressed_bundles(
+def test_compressed_libraries_load_with_compressed_bundles(
     wine: Wine, compile_for_windows: Compiler, tmp_path: Path, *, trim: bool
 ) -> None:
     made = []
@@ -96,7 +96,7 @@ def test_compressed_libraries_answer_with_compressed_bundles(
     assert ask(wine, compile_for_windows, tmp_path, *made) == [compressed, compressed]
 
 
-def test_a_program_with_device_code_runs_whatever_was_done_to_it(
+def test_a_program_with_device_code_runs_after_every_kind_of_edit(
     wine: Wine, compile_for_windows: Compiler, tmp_path: Path
 ) -> None:
     """It has the sections of a C runtime before and behind the code: imports, thread-local data, constructors."""

@@ -29,7 +29,7 @@ WHEELS = [
 
 
 @given(damaged(WHEELS))
-def test_what_is_damaged_in_a_wheel_is_reported_with_its_place(content: bytes) -> None:
+def test_damage_in_a_wheel_is_reported_with_its_location(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pkg-1-py3-none-any.whl"
         path.write_bytes(content)

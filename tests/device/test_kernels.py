@@ -85,7 +85,7 @@ def _value(text: str) -> int | bool | str:
 @pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_kernels_are_those_that_llvm_prints(run_tool: RunTool, tmp_path: Path, name: str) -> None:
+def test_kernels_match_those_that_llvm_prints(run_tool: RunTool, tmp_path: Path, name: str) -> None:
     listed = list_kernels(FIXTURES / name)
     extracted = extract_code(FIXTURES / name, tmp_path, ())
     expected = {}
@@ -101,7 +101,7 @@ def test_kernels_are_those_that_llvm_prints(run_tool: RunTool, tmp_path: Path, n
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx906", "gfx90a", "gfx942", "gfx1100"])
-def test_memory_and_limits_are_those_that_llvm_prints(
+def test_memory_and_limits_match_those_that_llvm_prints(
     run_clang: RunClang, run_tool: RunTool, tmp_path: Path, target: str
 ) -> None:
     text, made = tmp_path / "code.s", tmp_path / "code.co"
@@ -141,7 +141,7 @@ def test_kernels_of_a_bundle_are_listed_by_target() -> None:
     )
 
 
-def test_kernels_of_version_2_are_named_and_the_rest_is_said_to_be_unknown() -> None:
+def test_kernels_of_version_2_are_listed_by_name_and_their_other_facts_reported_as_unknown() -> None:
     path = FIXTURES / "v16/vadd.cov2.hipfb"
     listed = list_kernels(path)
     assert listed.codes == (
@@ -160,7 +160,7 @@ def test_kernels_of_version_2_are_named_and_the_rest_is_said_to_be_unknown() -> 
     )
 
 
-def test_kernels_of_a_wheel_are_listed_by_member_and_a_damaged_one_is_a_problem(tmp_path: Path) -> None:
+def test_kernels_of_a_wheel_are_listed_by_member_and_a_damaged_member_is_reported(tmp_path: Path) -> None:
     library = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
     bundle = (FIXTURES / "v22/saxpy.hipfb").read_bytes()
     files = {"demo/a.so": library[:9000], "demo/b.so": library, "demo/c.hipfb": bundle}
@@ -178,7 +178,7 @@ def test_a_file_without_device_code_is_refused(tmp_path: Path, content: bytes) -
         list_kernels(tmp_path / "x")
 
 
-def test_a_note_of_other_types_is_a_problem_and_the_rest_is_listed(tmp_path: Path) -> None:
+def test_a_note_with_wrong_types_is_reported_and_other_kernels_are_listed(tmp_path: Path) -> None:
     data = (FIXTURES / "v22/saxpy.hipfb").read_bytes()
     # The wavefront size, an integer, becomes a text in the first code object.
     changed = data.replace(b"\xaf.wavefront_size\x20", b"\xaf.wavefront_size\xa0", 1)
@@ -194,7 +194,7 @@ def test_a_note_of_other_types_is_a_problem_and_the_rest_is_listed(tmp_path: Pat
 
 @given(damaged([(FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/libtwo.rdcccob.so")]))
 @settings(max_examples=examples(200))
-def test_damage_is_refused_or_a_problem(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_damage_is_refused_or_reported(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged-kernels"
     path.write_bytes(data)
     with suppress(InputError):
@@ -202,14 +202,14 @@ def test_damage_is_refused_or_a_problem(tmp_path_factory: pytest.TempPathFactory
 
 
 @needs_compiler
-def test_kernels_of_a_split_library_are_those_of_the_original(tmp_path: Path) -> None:
+def test_kernels_of_a_split_library_match_those_of_the_original(tmp_path: Path) -> None:
     def kernels(path: Path) -> set[tuple[int | None, str, tuple[KernelFacts, ...]]]:
         return {(code.bundle, code.target, code.kernels) for code in list_kernels(path).codes}
 
     assert kernels(split_two(tmp_path)) == kernels(FIXTURES / "v22/libtwo.plain.so") != set()
 
 
-def test_kernels_of_an_archive_are_listed_once_for_all_targets(tmp_path: Path) -> None:
+def test_kernels_of_an_archive_are_listed_once_when_several_targets_share_the_code(tmp_path: Path) -> None:
     path = tmp_path / "x.kpack"
     code = (FIXTURES / "elf/gfx906.co").read_bytes()
     path.write_bytes(make_kpack({("a", 0, "gfx906|gfx906:xnack-"): code}))

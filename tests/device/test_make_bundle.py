@@ -59,7 +59,7 @@ def parts_of(path: Path) -> dict[str, bytes]:
     return {part.spelling: join_data(part.payload) for part in bundle_parts(data, bundle)}
 
 
-def test_code_objects_are_sorted_behind_the_host_entry_and_start_on_a_page(
+def test_code_objects_are_sorted_after_the_host_entry_and_page_aligned(
     code: Callable[..., Path], tmp_path: Path
 ) -> None:
     paths = [code(target) for target in reversed(TARGETS)]
@@ -75,7 +75,7 @@ def test_code_objects_are_sorted_behind_the_host_entry_and_start_on_a_page(
     assert bundle.find_problems() == ()
 
 
-def test_it_is_what_the_compiler_makes_but_for_the_host_entry(code: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_bundle_matches_the_compiler_except_for_the_host_entry(code: Callable[..., Path], tmp_path: Path) -> None:
     make_bundle([code(target) for target in TARGETS], tmp_path / "x.hipfb", Storage())
     assert (tmp_path / "x.hipfb").read_bytes()[4096:] == (FIXTURES / "v22/saxpy.hipfb").read_bytes()[4096:]
 
@@ -85,7 +85,7 @@ def test_it_is_what_the_compiler_makes_but_for_the_host_entry(code: Callable[...
 @pytest.mark.parametrize(
     ("llvm", "version"), [("15", 0), ("16", 0), ("19", 0), ("22", 0), ("19", 2), ("22", 2), ("22", 3)]
 )
-def test_llvm_lists_and_unbundles_it(
+def test_llvm_lists_and_unbundles_the_bundle(
     code: Callable[..., Path], run_tool: RunTool, tmp_path: Path, *, llvm: str, version: int
 ) -> None:
     result = tmp_path / "x.hipfb"
@@ -104,7 +104,7 @@ def test_llvm_lists_and_unbundles_it(
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_comgr_finds_the_code(code: Callable[..., Path], tmp_path: Path, *, compress: bool) -> None:
+def test_comgr_finds_the_code_in_the_bundle(code: Callable[..., Path], tmp_path: Path, *, compress: bool) -> None:
     result = tmp_path / "x.hipfb"
     make_bundle([code(target) for target in TARGETS], result, Storage(compress=compress))
     comgr = load_later_comgr()
@@ -118,7 +118,7 @@ def test_comgr_finds_the_code(code: Callable[..., Path], tmp_path: Path, *, comp
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_code_objects_that_leave_their_target_open_are_refused(
+def test_code_objects_that_do_not_record_unset_features_are_refused(
     code: Callable[..., Path], tmp_path: Path, version: int
 ) -> None:
     path = code("gfx906", of=f"v16/vadd.cov{version}.hipfb")
@@ -130,7 +130,7 @@ def test_code_objects_that_leave_their_target_open_are_refused(
         make_bundle([path], tmp_path / "x.hipfb", Storage())
 
 
-def test_all_that_is_wrong_with_the_files_is_told_at_once(code: Callable[..., Path], tmp_path: Path) -> None:
+def test_all_problems_with_the_input_files_are_reported_at_once(code: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes")
     paths = [
         code("gfx906"),
@@ -175,7 +175,7 @@ def test_different_code_object_versions_are_refused(code: Callable[..., Path], t
         make_bundle([first, second], tmp_path / "x.hipfb", Storage())
 
 
-def test_targets_that_runtimes_cannot_tell_apart_are_refused(code: Callable[..., Path], tmp_path: Path) -> None:
+def test_targets_that_runtimes_cannot_distinguish_are_refused(code: Callable[..., Path], tmp_path: Path) -> None:
     # xnack is named in one, and left open in the other: bits 8 and 9 of e_flags are 1.
     first, second = code("gfx90a:xnack+"), code("gfx90a:xnack-", "any.co")
     data = bytearray(second.read_bytes())
@@ -186,7 +186,7 @@ def test_targets_that_runtimes_cannot_tell_apart_are_refused(code: Callable[...,
         make_bundle([first, second], tmp_path / "x.hipfb", Storage())
 
 
-def test_a_version_that_the_runtime_does_not_read_is_refused(code: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_bundle_version_that_the_runtime_cannot_read_is_refused(code: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=re.escape("compressed bundles of version 2, which ROCm 6.1 doesn't read")):
         make_bundle([code("gfx906")], tmp_path / "x.hipfb", Storage(compress=True, rocm="6.1"))
     assert not (tmp_path / "x.hipfb").exists()
@@ -204,7 +204,7 @@ CODE = [(FIXTURES / "v22/saxpy.hipfb").read_bytes()[4096 : 4096 + 3696]]
 
 @given(damaged(CODE))
 @settings(max_examples=examples(200))
-def test_a_damaged_code_object_is_refused_or_bundled_as_it_is(
+def test_a_damaged_code_object_is_refused_or_bundled_unchanged(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     folder = tmp_path_factory.getbasetemp()

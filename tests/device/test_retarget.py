@@ -55,7 +55,7 @@ def payload(parts: tuple[BundlePart, ...], target: str) -> bytes:
     return join_data(part.payload)
 
 
-def test_retargeted_code_is_what_the_compiler_makes_for_the_other_target(fixture: Fixture) -> None:
+def test_retargeted_code_matches_the_output_of_the_compiler_for_the_new_target(fixture: Fixture) -> None:
     parts = parts_of(fixture("hip/fam.gfx1030.hipfb"))
     for target in ("gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"):
         made = retarget_code_object(
@@ -72,7 +72,7 @@ def test_retargeted_code_is_what_the_compiler_makes_for_the_other_target(fixture
         ("gfx906", "gfx900", "amdgcn-amd-amdhsa--gfx900"),
     ],
 )
-def test_comgr_takes_a_retargeted_code_object_for_the_new_isa(
+def test_comgr_identifies_a_retargeted_code_object_as_the_new_isa(
     fixture: Fixture, code: str, agent: str, isa: str
 ) -> None:
     old = memoryview(payload(parts_of(fixture("v16/saxpy.hipfb")), code))
@@ -95,7 +95,7 @@ def test_comgr_finds_the_retargeted_entry_in_a_plain_bundle(fixture: Fixture) ->
     assert comgr.look_up(changed, "amdgcn-amd-amdhsa--gfx1032") == (0, 0)
 
 
-def test_new_entries_of_a_sorted_bundle_are_sorted_in(fixture: Fixture) -> None:
+def test_new_entries_are_inserted_in_order_into_a_sorted_bundle(fixture: Fixture) -> None:
     parts = retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90c"), pair("gfx1030", "gfx1031"))
     assert targets_of(parts) == [
         "gfx1030",
@@ -109,30 +109,30 @@ def test_new_entries_of_a_sorted_bundle_are_sorted_in(fixture: Fixture) -> None:
     ]
 
 
-def test_new_entries_of_an_unsorted_bundle_come_last(fixture: Fixture) -> None:
+def test_new_entries_are_appended_to_an_unsorted_bundle(fixture: Fixture) -> None:
     parts = parts_of(fixture("v22/saxpy.hipfb"))
     unsorted = (parts[0], *reversed(parts[1:]))
     edited = Retarget((pair("gfx1030", "gfx1031"),))(unsorted, place=PLACE)
     assert targets_of(edited)[-2:] == ["gfx1030", "gfx1031"]
 
 
-def test_pair_of_processors_keeps_features_of_every_variant(fixture: Fixture) -> None:
+def test_a_pair_of_processors_keeps_the_features_of_every_variant(fixture: Fixture) -> None:
     parts = retarget(fixture("v22/saxpy.hipfb"), pair("gfx90a", "gfx908"))
     assert [target for target in targets_of(parts) if "908" in target] == ["gfx908:xnack+", "gfx908:xnack-"]
 
 
-def test_pair_with_features_is_about_that_variant_alone(fixture: Fixture) -> None:
+def test_a_pair_with_features_applies_only_to_that_variant(fixture: Fixture) -> None:
     parts = retarget(fixture("v22/saxpy.hipfb"), pair("gfx90a:xnack-", "gfx908"))
     assert [target for target in targets_of(parts) if "908" in target] == ["gfx908"]
 
 
-def test_bundle_without_such_code_and_with_the_target_already_stays(fixture: Fixture) -> None:
+def test_a_bundle_without_matching_code_or_with_the_target_already_is_unchanged(fixture: Fixture) -> None:
     parts = parts_of(fixture("hip/fam.gfx1030.hipfb"))
     assert Retarget((pair("gfx900", "gfx902"),))(parts, place=PLACE) is parts
     assert Retarget((pair("gfx1030", "gfx1031"),), verify=True)(parts, place=PLACE) is parts
 
 
-def test_verification_reports_code_that_differs(fixture: Fixture) -> None:
+def test_verify_reports_code_that_differs(fixture: Fixture) -> None:
     message = (
         "x.hipfb: bundle 0 at offset 0x0: its code for gfx1101 differs from its code for gfx1100; expected the same"
     )
@@ -140,18 +140,18 @@ def test_verification_reports_code_that_differs(fixture: Fixture) -> None:
         retarget(fixture("hip/fam.gfx1100.hipfb"), pair("gfx1030", "gfx1031"), pair("gfx1100", "gfx1101"), verify=True)
 
 
-def test_code_that_differs_does_not_matter_unless_it_is_to_be_verified(fixture: Fixture) -> None:
+def test_code_that_differs_is_ignored_without_verify(fixture: Fixture) -> None:
     parts = parts_of(fixture("hip/fam.gfx1100.hipfb"))
     assert Retarget((pair("gfx1100", "gfx1101"),))(parts, place=PLACE) is parts
 
 
-def test_empty_entry_offers_nothing(fixture: Fixture) -> None:
+def test_an_empty_entry_is_not_retargeted(fixture: Fixture) -> None:
     parts = parts_of(fixture("edge/zerodev.hipfb"))
     assert "gfx1030" in targets_of(parts)
     assert Retarget((pair("gfx1030", "gfx1031"),), verify=True)(parts, place=PLACE) is parts
 
 
-def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
+def test_an_entry_that_would_make_a_target_ambiguous_is_refused(fixture: Fixture) -> None:
     message = (
         "has code for gfx90a:xnack+, which would make gfx90a ambiguous; expected targets that set the same features"
     )
@@ -159,7 +159,7 @@ def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
         retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90a"))
 
 
-def test_same_code_is_distinguished_from_other_code(fixture: Fixture) -> None:
+def test_same_code_compares_code_of_different_targets(fixture: Fixture) -> None:
     parts = parts_of(fixture("hip/fam.gfx900.hipfb"))
     by_target = dict(zip(targets_of(parts), parts[1:], strict=True))
     assert same_code(by_target["gfx900"], by_target["gfx90c"], place=PLACE)
@@ -180,14 +180,14 @@ def test_same_code_is_distinguished_from_other_code(fixture: Fixture) -> None:
         ("v22/saxpy.hipfb", "gfx1030", "gfx1039", "no machine number is known for 'gfx1039'"),
     ],
 )
-def test_code_that_can_not_be_retargeted_is_refused(
+def test_code_that_cannot_be_retargeted_is_refused(
     fixture: Fixture, name: str, code: str, agent: str, message: str
 ) -> None:
     with pytest.raises(DeviceCodeError, match=re.escape(f"x.hipfb: bundle 0 at offset 0x0: {message}")):
         retarget(fixture(name), pair(code, agent))
 
 
-def test_code_object_that_is_not_for_its_entry_is_refused(fixture: Fixture) -> None:
+def test_a_code_object_for_a_different_target_than_its_entry_is_refused(fixture: Fixture) -> None:
     data = memoryview(payload(parts_of(fixture("v22/saxpy.hipfb")), "gfx1030"))
     message = "a code object for gfx1030; expected a code object for gfx1031, as its entry declares"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
@@ -210,12 +210,12 @@ def outcome(data: memoryview) -> str:
 
 
 @given(damaged(DAMAGED))
-def test_damaged_code_is_retargeted_or_refused_by_name(content: bytes) -> None:
+def test_damaged_code_is_retargeted_or_refused_with_the_name_of_the_file(content: bytes) -> None:
     result = outcome(memoryview(content))
     assert result in {"unchanged", "retargeted", "compressed"} or result.startswith("x: ")
 
 
-def test_files_that_are_looked_up_by_name_are_counted_by_folder(tmp_path: Path) -> None:
+def test_files_that_are_looked_up_by_name_are_counted_per_folder(tmp_path: Path) -> None:
     wheel = tmp_path / "demo-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for name in ("a_gfx1030.co", "b_gfx1030.dat", "a_gfx906.co"):
@@ -234,12 +234,12 @@ def write_bundles(path: Path, *bundles: str) -> Path:
     return path
 
 
-def test_bundles_that_all_have_the_code_have_no_gap(tmp_path: Path) -> None:
+def test_no_gap_is_reported_when_all_bundles_have_the_code(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx1030 gfx906", "gfx1030")
     assert find_gaps(path, parse_pairs("gfx1030=gfx1031,gfx1032")) == ()
 
 
-def test_bundles_without_the_code_are_counted_for_each_target(tmp_path: Path) -> None:
+def test_bundles_without_the_code_are_counted_per_target(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx1030 gfx906", "gfx906", "gfx1031")
     assert find_gaps(path, parse_pairs("gfx1030=gfx1031,gfx1032")) == (
         f"{path}: 1 of 3 bundles has no code for gfx1030, so no code for gfx1031",
@@ -247,21 +247,21 @@ def test_bundles_without_the_code_are_counted_for_each_target(tmp_path: Path) ->
     )
 
 
-def test_code_that_no_bundle_has_is_an_error(tmp_path: Path) -> None:
+def test_code_that_is_in_no_bundle_is_an_error(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx906", "gfx90a:xnack+ gfx906")
     message = f"{path}: no code for gfx1030 to offer to other GPUs; expected one of its targets gfx906, gfx90a:xnack+"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gaps(path, parse_pairs("gfx1030=extended"))
 
 
-def test_variant_of_which_no_copy_may_be_made_is_not_offered(tmp_path: Path) -> None:
+def test_a_variant_that_may_not_be_copied_is_not_offered(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx900:xnack+", "gfx900:xnack-")
     assert find_gaps(path, parse_pairs("gfx900=gfx90c")) == (
         f"{path}: 1 of 2 bundles has no code for gfx900, so no code for gfx90c",
     )
 
 
-def test_code_that_needs_what_the_other_gpu_lacks_is_reported_as_such(tmp_path: Path) -> None:
+def test_code_that_needs_a_feature_the_other_gpu_lacks_is_an_error(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx90a:xnack+ gfx906")
     message = (
         f"{path}: no code for gfx90a to offer to other GPUs; expected code that doesn't set xnack, which is "

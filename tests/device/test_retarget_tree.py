@@ -77,7 +77,7 @@ def test_an_archive_gets_a_copy_for_each_new_target(tmp_path: Path) -> None:
         assert copy.kernel("lib/libx.so#0", "gfx1030") is None
 
 
-def test_a_library_gets_entries_in_its_bundles(tmp_path: Path) -> None:
+def test_bundles_in_a_library_get_new_entries(tmp_path: Path) -> None:
     build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1030", "gfx1034"), bundle_for("gfx1030")])
     made = retarget(tmp_path / "tree", "gfx1030=gfx1031", compress=True)
     assert made.refused == ()
@@ -86,7 +86,7 @@ def test_a_library_gets_entries_in_its_bundles(tmp_path: Path) -> None:
     assert targets == [["gfx1030", "gfx1031", "gfx1034"], ["gfx1030", "gfx1031"]]
 
 
-def test_kernel_files_are_copied_under_the_names_by_which_they_are_looked_up(tmp_path: Path) -> None:
+def test_kernel_files_are_copied_under_the_names_that_libraries_look_up(tmp_path: Path) -> None:
     files = {
         LAZY: msgspec.msgpack.encode(TABLE),
         f"{LAZY}.zlib": zlib.compress(msgspec.msgpack.encode(TABLE)),
@@ -114,7 +114,7 @@ def test_kernel_files_are_copied_under_the_names_by_which_they_are_looked_up(tmp
     assert copies["TensileLibrary_Type_SS_fallback_gfx1031.hsaco"] == bundle_for("gfx1031")
 
 
-def test_a_folder_that_is_named_for_the_target_is_copied_as_a_whole(tmp_path: Path) -> None:
+def test_a_folder_named_for_the_target_is_copied(tmp_path: Path) -> None:
     files = {"lib/hipblaslt/library/gfx1030/extop_gfx1030.co": code_for("gfx1030")}
     made = retarget(put(tmp_path / "tree", files), "gfx1030=gfx1032")
     assert [file.path for file in made.added] == ["lib/hipblaslt/library/gfx1032/extop_gfx1032.co"]
@@ -137,12 +137,12 @@ def refusals(made: RetargetedTree) -> list[str]:
         ("lib/libMIOpenCKx_gfx1030.so", "MIOpen opens the file only for the targets that its build lists"),
     ],
 )
-def test_what_is_not_looked_up_by_name_alone_is_listed_with_the_reason(tmp_path: Path, path: str, reason: str) -> None:
+def test_files_not_looked_up_only_by_name_are_listed_with_the_reason(tmp_path: Path, path: str, reason: str) -> None:
     made = retarget(put(tmp_path / "tree", {path: b"data"}), "gfx1030=gfx1031")
     assert refusals(made) == [f"{path}: not offered to gfx1031: {reason}"]
 
 
-def test_files_of_the_new_target_stay_as_they_are(tmp_path: Path) -> None:
+def test_existing_files_of_the_new_target_are_unchanged(tmp_path: Path) -> None:
     files = {
         KERNEL: code_for("gfx1030"),
         KERNEL.replace("1030", "1031"): code_for("gfx1031"),
@@ -158,7 +158,7 @@ def test_files_of_the_new_target_stay_as_they_are(tmp_path: Path) -> None:
     ]
 
 
-def test_a_library_without_room_is_listed_with_what_would_make_room(tmp_path: Path) -> None:
+def test_a_library_without_room_is_listed_with_the_suggestion_to_compress(tmp_path: Path) -> None:
     size = len(bundle_for("gfx1030"))
     build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1030")])
     [refusal] = refusals(retarget(tmp_path / "tree", "gfx1030=extended"))
@@ -167,7 +167,7 @@ def test_a_library_without_room_is_listed_with_what_would_make_room(tmp_path: Pa
     assert size < 20_000
 
 
-def test_a_copy_has_all_code_or_is_not_made(tmp_path: Path) -> None:
+def test_an_incomplete_copy_is_not_made(tmp_path: Path) -> None:
     codes = {("lib/libx.so", 0, "gfx1030"): code_for("gfx1030"), ("lib/libx.so", 1, "gfx1030"): code_for("gfx1034")}
     files = {
         ".kpack/x_gfx1030.kpack": make_kpack(codes), KERNEL: code_for("gfx1030"), LAZY: b"\xc1",
@@ -197,7 +197,7 @@ def test_a_copy_has_all_code_or_is_not_made(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_has_to_say_its_target_is_listed_and_stays(
+def test_a_file_that_rocwheel_cannot_adapt_to_the_new_target_is_reported(
     tmp_path: Path, path: str, data: bytes, reason: str
 ) -> None:
     made = retarget(put(tmp_path / "tree", {path: data}), "gfx1030=gfx1031")
@@ -213,11 +213,11 @@ def test_a_file_that_has_to_say_its_target_is_listed_and_stays(
         ("lib/other/table_gfx1031.dat", b"gfx1030"),
     ],
 )
-def test_a_file_that_lacks_nothing_is_not_mentioned(tmp_path: Path, path: str, data: bytes) -> None:
+def test_a_file_that_needs_no_copy_is_not_mentioned(tmp_path: Path, path: str, data: bytes) -> None:
     assert refusals(retarget(put(tmp_path / "tree", {path: data}), "gfx1030=gfx1031")) == []
 
 
-def test_bundles_of_a_library_without_code_to_offer_are_counted(tmp_path: Path) -> None:
+def test_bundles_of_a_library_without_matching_code_are_counted(tmp_path: Path) -> None:
     build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1030"), bundle_for("gfx1034")])
     made = retarget(tmp_path / "tree", "gfx1030=gfx1031", compress=True)
     assert [str(refusal) for refusal in made.refused] == [
@@ -225,12 +225,12 @@ def test_bundles_of_a_library_without_code_to_offer_are_counted(tmp_path: Path) 
     ]
 
 
-def test_an_archive_whose_name_says_another_target_is_listed(tmp_path: Path) -> None:
+def test_an_archive_that_is_not_named_for_its_target_is_listed(tmp_path: Path) -> None:
     made = retarget(put(tmp_path / "tree", {".kpack/all.kpack": archive("gfx1030")}), "gfx1030=gfx1031")
     assert refusals(made) == [".kpack/all.kpack: is an archive with code for gfx1030, but isn't named for it"]
 
 
-def test_files_without_code_to_offer_are_not_mentioned(tmp_path: Path) -> None:
+def test_files_without_matching_code_are_not_mentioned(tmp_path: Path) -> None:
     build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1034")])
     files = {"readme_gfx1030.txt": b"text", KERNEL.replace("1030", "1034"): code_for("gfx1034")}
     assert refusals(retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031")) == []
@@ -263,7 +263,7 @@ def tree(root: Path) -> Path:
     return root
 
 
-def test_a_folder_is_copied_with_its_code_for_more_gpus(tmp_path: Path) -> None:
+def test_a_folder_is_copied_with_code_for_more_gpus(tmp_path: Path) -> None:
     output = tmp_path / "out"
     done = rocwheel(
         "device", "retarget", "gfx1030=gfx1031", str(tree(tmp_path / "in")), "-o", str(output), "--compress"
@@ -287,7 +287,7 @@ def test_a_folder_is_copied_with_its_code_for_more_gpus(tmp_path: Path) -> None:
         assert rocwheel("targets", "runs-on", gpu, str(output / "lib/libx.so.1")).returncode == status
 
 
-def test_a_folder_s_report_says_what_was_made_of_what(tmp_path: Path) -> None:
+def test_the_report_on_a_folder_lists_each_new_file_with_its_origin(tmp_path: Path) -> None:
     source = str(tree(tmp_path / "in"))
     done = rocwheel(
         "device", "retarget", "gfx1030=gfx1031", source, "-o", str(tmp_path / "out"), "--compress", "--json"
@@ -299,7 +299,7 @@ def test_a_folder_s_report_says_what_was_made_of_what(tmp_path: Path) -> None:
     assert report["copied"] == 4
 
 
-def test_libraries_of_a_folder_are_trimmed_and_programs_are_edited_in_place(tmp_path: Path) -> None:
+def test_libraries_in_a_folder_are_trimmed_and_programs_are_edited_in_place(tmp_path: Path) -> None:
     source, output = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     for name in ("v22/libtwo.plain.so", "hip/realcompress", "v22/saxpy.hipfb"):
@@ -320,7 +320,7 @@ def test_libraries_of_a_folder_are_trimmed_and_programs_are_edited_in_place(tmp_
     assert rocwheel("targets", "runs-on", "gfx1031", str(output / "libtwo.plain.so")).returncode == 0
 
 
-def test_an_archive_becomes_one_for_the_other_gpu(tmp_path: Path) -> None:
+def test_an_archive_is_retargeted_to_another_gpu(tmp_path: Path) -> None:
     source, output = tree(tmp_path / "in") / ARCHIVE, tmp_path / "x_gfx1032.kpack"
     done = rocwheel("device", "retarget", "gfx1030=gfx1032", str(source), "-o", str(output))
     assert done.stdout == f"{output}: the code from {source}, for gfx1032\n"
@@ -337,7 +337,7 @@ def test_an_archive_becomes_one_for_the_other_gpu(tmp_path: Path) -> None:
         ("gfx1034=gfx1035", "no code for gfx1034 to offer to other GPUs; expected one of its targets gfx1030"),
     ],
 )
-def test_an_archive_that_can_t_become_another_is_refused(tmp_path: Path, pair: str, said: str) -> None:
+def test_an_archive_that_cannot_be_retargeted_is_refused(tmp_path: Path, pair: str, said: str) -> None:
     source = tree(tmp_path / "in") / ARCHIVE
     done = rocwheel("device", "retarget", pair, str(source), "-o", str(tmp_path / "out.kpack"))
     assert done.returncode == 2
@@ -345,7 +345,7 @@ def test_an_archive_that_can_t_become_another_is_refused(tmp_path: Path, pair: s
     assert not (tmp_path / "out.kpack").exists()
 
 
-def test_an_archive_is_not_written_under_the_name_of_another_gpu(tmp_path: Path) -> None:
+def test_an_archive_is_not_written_under_a_name_for_the_wrong_gpu(tmp_path: Path) -> None:
     source, output = tree(tmp_path / "in") / ARCHIVE, tmp_path / "x_gfx1030.kpack"
     done = rocwheel("device", "retarget", "gfx1030=gfx1031", str(source), "-o", str(output))
     assert done.returncode == 2
@@ -356,7 +356,7 @@ def test_an_archive_is_not_written_under_the_name_of_another_gpu(tmp_path: Path)
     assert not output.exists()
 
 
-def test_nothing_is_left_when_a_folder_has_a_damaged_file(tmp_path: Path) -> None:
+def test_no_output_is_left_when_a_folder_has_a_damaged_file(tmp_path: Path) -> None:
     source = tree(tmp_path / "in")
     (source / ARCHIVE).write_bytes(b"KPAK" + bytes(96))
     done = rocwheel("device", "retarget", "gfx1030=gfx1031", str(source), "-o", str(tmp_path / "out"))
@@ -365,7 +365,7 @@ def test_nothing_is_left_when_a_folder_has_a_damaged_file(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
-def test_retargeted_archives_of_a_split_library_are_joined_with_it(tmp_path: Path) -> None:
+def test_retargeted_archives_can_be_joined_with_their_split_library(tmp_path: Path) -> None:
     build_fat_library(tmp_path / "in/lib/libx.so", [bundle_for("gfx1030", "gfx1034"), bundle_for("gfx1030")])
     out, more, fat = tmp_path / "out", tmp_path / "more", tmp_path / "fat"
     for words in (
@@ -396,7 +396,7 @@ def keys_of(content: bytes) -> set[tuple[str, int | None, str]]:
 
 @given(damaged(ARCHIVES))
 @settings(max_examples=examples(200))
-def test_a_damaged_archive_is_retargeted_whole_or_refused_by_name(content: bytes) -> None:
+def test_a_damaged_archive_is_retargeted_completely_or_refused_with_its_name(content: bytes) -> None:
     [pair] = parse_pairs("gfx906=gfx900", force=True)
     made = Memory()
     try:

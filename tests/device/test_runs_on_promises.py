@@ -81,7 +81,7 @@ def promised(verdicts: tuple[FileVerdict, ...], *, old: bool) -> tuple[str | Non
 
 @MANY
 @given(ARCHIVES, st.sampled_from(GPUS))
-def test_a_gpu_finds_what_is_promised(library: Path, archives: dict[str, dict[str, list[int]]], text: str) -> None:
+def test_verdicts_for_a_gpu_are_correct(library: Path, archives: dict[str, dict[str, list[int]]], text: str) -> None:
     write_archives(library.parents[1], archives)
     gpu = parse_target_id(text)
     verdicts = judge_files([library], [gpu])
@@ -93,7 +93,7 @@ def test_a_gpu_finds_what_is_promised(library: Path, archives: dict[str, dict[st
 
 @MANY
 @given(ARCHIVES, st.sampled_from(list(permutations(GPUS, 2))))
-def test_a_machine_of_two_gpus_finds_what_is_promised(
+def test_verdicts_for_a_machine_with_two_gpus_are_correct(
     library: Path, archives: dict[str, dict[str, list[int]]], texts: tuple[str, str]
 ) -> None:
     write_archives(library.parents[1], archives)
@@ -111,7 +111,7 @@ def test_a_machine_of_two_gpus_finds_what_is_promised(
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.sampled_from(TARGETS), max_size=4, unique=True), min_size=1, max_size=4), st.data())
-def test_split_libraries_of_mixed_units_keep_what_is_promised(
+def test_verdicts_for_split_libraries_with_mixed_units_are_correct(
     tmp_path: Path, units: list[list[str]], data: st.DataObject
 ) -> None:
     assume(any(units))

@@ -48,19 +48,19 @@ TRIMMABLE = (
         ),
     ],
 )
-def test_what_is_not_a_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
+def test_a_file_that_is_not_a_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         plan_trim(fixture(name), name="x")
 
 
-def test_thin_archive_to_trim_is_refused_as_such() -> None:
+def test_a_thin_archive_is_refused() -> None:
     message = f"x.a: a thin archive; {TRIMMABLE}"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         require_trimmable(memoryview(b"!<thin>\n"), name="x.a")
 
 
 @pytest.mark.parametrize("linker", ["ld.bfd", "ld.lld-16"])
-def test_static_position_independent_program_is_refused(run_tool: RunTool, tmp_path: Path, linker: str) -> None:
+def test_a_static_position_independent_program_is_refused(run_tool: RunTool, tmp_path: Path, linker: str) -> None:
     program = tmp_path / "program"
     options = ["-pie", "--no-dynamic-linker", "--unresolved-symbols=ignore-all", "-o", str(program)]
     run_tool([linker, *options, str(FIXTURES / "v19/vadd.plain.o")])
@@ -69,7 +69,7 @@ def test_static_position_independent_program_is_refused(run_tool: RunTool, tmp_p
         plan_trim(memoryview(program.read_bytes()), name="x")
 
 
-def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
+def test_program_headers_inside_the_device_code_are_refused(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     fat = read_fat_binary(memoryview(data), name="x")
     assert fat is not None
@@ -87,7 +87,7 @@ KEPT = Prune(keep=(parse_target_id("gfx906"),))
 
 
 @NAMES
-def test_the_file_gets_smaller_and_memory_stays_as_it_was(name: str, tmp_path: Path) -> None:
+def test_trimming_shrinks_the_file_and_preserves_the_memory_layout(name: str, tmp_path: Path) -> None:
     output = tmp_path / name
     report = rewrite_device_code(PE_FIXTURES / name, output, None, Storage(compress=True), trim=True)
     old, new = pefile.PE(PE_FIXTURES / name), pefile.PE(output)
@@ -102,7 +102,7 @@ def test_the_file_gets_smaller_and_memory_stays_as_it_was(name: str, tmp_path: P
 
 
 @NAMES
-def test_wrappers_follow_their_bundles(name: str, tmp_path: Path) -> None:
+def test_wrappers_point_to_the_moved_bundles(name: str, tmp_path: Path) -> None:
     output = tmp_path / name
     rewrite_device_code(PE_FIXTURES / name, output, KEPT, Storage(), trim=True)
     facts = list_device_code(output)
@@ -112,7 +112,7 @@ def test_wrappers_follow_their_bundles(name: str, tmp_path: Path) -> None:
 
 
 @NAMES
-def test_patches_and_whole_files_come_to_the_same_bytes(name: str, tmp_path: Path) -> None:
+def test_patching_and_rewriting_produce_the_same_bytes(name: str, tmp_path: Path) -> None:
     output = tmp_path / name
     rewrite_device_code(PE_FIXTURES / name, output, KEPT, Storage(), trim=True)
     data = memoryview((PE_FIXTURES / name).read_bytes())
@@ -121,7 +121,7 @@ def test_patches_and_whole_files_come_to_the_same_bytes(name: str, tmp_path: Pat
     assert bytes(patched_view(data, patch)) == output.read_bytes()
 
 
-def test_a_checksum_is_right_again(tmp_path: Path) -> None:
+def test_the_checksum_is_updated(tmp_path: Path) -> None:
     output = tmp_path / "a.dll"
     rewrite_device_code(PE_FIXTURES / "two-gnu.dll", output, KEPT, Storage(), trim=True)
     assert pefile.PE(output).verify_checksum()
@@ -134,14 +134,14 @@ def pointing_inside() -> bytes:
     return bytes(data)
 
 
-def test_a_pointer_into_a_bundle_that_would_move_is_refused() -> None:
+def test_a_file_with_a_pointer_into_a_bundle_is_edited_in_place() -> None:
     data = memoryview(pointing_inside())
     patch = device_patch(data, name="a.dll", edit=KEPT, storage=Storage(), trim=True)
     assert patch is not None
     assert patch.size == len(data), "it is edited where it is"
 
 
-def test_a_file_with_an_archive_behind_it_is_refused_before_any_work() -> None:
+def test_a_file_with_an_appended_archive_is_refused_before_any_work() -> None:
     data = memoryview((PE_FIXTURES / "two.dll").read_bytes() + b"PK\3\4")
     with pytest.raises(NotTrimmableError, match=r"4 bytes at 0xa000, after the data that its headers describe"):
         require_trimmable(data, name="a.dll")

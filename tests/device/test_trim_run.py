@@ -79,7 +79,7 @@ def handed_over(runtime: Path, library: Path) -> list[bytes]:
 @pytest.mark.parametrize(
     "name", ["v19/libtwo.plain.so", "v22/libtwo.plain.so", "v23/libtwo.plain.so", "v22/libtwo.rdc.so"]
 )
-def test_loaded_library_gives_the_runtime_its_compressed_bundles(
+def test_a_loaded_library_passes_compressed_bundles_to_the_runtime(
     fixture_path: Callable[[str], Path], runtime: Path, tmp_path: Path, name: str
 ) -> None:
     source, small = fixture_path(name), tmp_path / "lib.so"
@@ -106,7 +106,7 @@ def linked(request: pytest.FixtureRequest, run_tool: RunTool, tmp_path_factory: 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("command", TOOLS.values(), ids=TOOLS)
-def test_trimmed_library_survives_what_others_do_to_it(
+def test_a_trimmed_library_stays_intact_when_other_tools_edit_it(
     linked: Path, command: list[str], runtime: Path, run_tool: RunTool, tmp_path: Path
 ) -> None:
     small = tmp_path / "lib.so"
@@ -118,7 +118,7 @@ def test_trimmed_library_survives_what_others_do_to_it(
     assert handed_over(runtime, small) == bundles
 
 
-def test_trimmed_library_takes_another_run_path(linked: Path, runtime: Path, tmp_path: Path) -> None:
+def test_a_trimmed_library_accepts_a_new_run_path(linked: Path, runtime: Path, tmp_path: Path) -> None:
     small = tmp_path / "lib.so"
     rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
     [written] = write_run_paths([small], SetRunpath(LONG_RUN_PATH, RunpathTag.RUNPATH), tmp_path / "changed")
@@ -126,14 +126,14 @@ def test_trimmed_library_takes_another_run_path(linked: Path, runtime: Path, tmp
     assert handed_over(runtime, Path(written.written)) == bundles
 
 
-def test_library_with_another_run_path_is_trimmed(linked: Path, runtime: Path, tmp_path: Path) -> None:
+def test_a_library_with_a_changed_run_path_can_be_trimmed(linked: Path, runtime: Path, tmp_path: Path) -> None:
     [written] = write_run_paths([linked], SetRunpath(LONG_RUN_PATH, RunpathTag.RUNPATH), tmp_path)
     small = tmp_path / "lib.so"
     assert rewrite_device_code(Path(written.written), small, None, Storage(compress=True), trim=True).trimmed > 8192
     assert handed_over(runtime, small) == bundles_of(memoryview(small.read_bytes()))
 
 
-def test_what_follows_the_device_code_is_read_only_after_relocation(linked: Path, tmp_path: Path) -> None:
+def test_data_after_the_device_code_is_read_only_after_relocation(linked: Path, tmp_path: Path) -> None:
     small = tmp_path / "lib.so"
     rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
     data = small.read_bytes()
@@ -146,7 +146,7 @@ def test_what_follows_the_device_code_is_read_only_after_relocation(linked: Path
 
 
 @pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v23/libtwo.plain.so"])
-def test_trimmed_library_keeps_addresses_symbols_and_relocations(
+def test_a_trimmed_library_keeps_its_addresses_symbols_and_relocations(
     fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path, name: str
 ) -> None:
     source, small = fixture_path(name), tmp_path / "lib.so"
@@ -202,9 +202,7 @@ def named(run_tool: RunTool, folder: Path, *, addend: str = "", flags: Sequence[
 
 
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
-def test_names_of_bundles_and_other_pointers_to_them_move_along(
-    run_tool: RunTool, tmp_path: Path, flags: Sequence[str]
-) -> None:
+def test_symbols_and_pointers_to_bundles_are_updated(run_tool: RunTool, tmp_path: Path, flags: Sequence[str]) -> None:
     library, small = named(run_tool, tmp_path, flags=flags), tmp_path / "small.so"
     assert (".relr.dyn" in run_tool(["readelf", "-SW", str(library)])) == (flags == FLAGS["relr"])
     assert rewrite_device_code(library, small, None, Storage(compress=True), trim=True).trimmed > 8192
@@ -222,7 +220,7 @@ def test_names_of_bundles_and_other_pointers_to_them_move_along(
     assert addresses == {bundle.start + fat.section.address for bundle in fat.iter_bundles(data)}
 
 
-def test_what_a_linker_wrote_in_place_is_what_the_loader_will_write_there(run_tool: RunTool, tmp_path: Path) -> None:
+def test_in_place_addends_match_the_relocations(run_tool: RunTool, tmp_path: Path) -> None:
     library, small = named(run_tool, tmp_path, flags=FLAGS["rela, in place"]), tmp_path / "small.so"
     rewrite_device_code(library, small, None, Storage(compress=True), trim=True)
     table = run_tool(["readelf", "-rW", str(small)])
@@ -238,7 +236,7 @@ def test_what_a_linker_wrote_in_place_is_what_the_loader_will_write_there(run_to
 
 
 @pytest.mark.parametrize("units", [5, 9, 14])
-def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(
+def test_segments_of_a_trimmed_library_have_the_required_alignment(
     run_tool: RunTool, tmp_path: Path, units: int
 ) -> None:
     library, small = tmp_path / "lib.so", tmp_path / "small.so"
@@ -250,7 +248,7 @@ def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(
     assert [(segment.address - segment.offset) % 65536 for segment in segments] == [0] * len(segments)
 
 
-def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_pointer_into_a_moved_bundle_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library, small = named(run_tool, tmp_path, addend=" + 32"), tmp_path / "small.so"
     message = (
         "a symbol or relocation with an address inside the device code; expected only addresses of bundles. "
@@ -261,13 +259,13 @@ def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: RunTool, tmp_path
     assert not small.exists()
 
 
-def test_library_without_a_page_to_gain_is_copied(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_library_where_trimming_saves_no_page_is_copied(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
     source = fixture_path("v22/libtwo.ccob.so")
     assert rewrite_device_code(source, tmp_path / "lib.so", None, Storage(), trim=True).trimmed == 0
     assert (tmp_path / "lib.so").read_bytes() == source.read_bytes()
 
 
-def test_trimming_twice_changes_nothing_more(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
+def test_trimming_twice_has_no_further_effect(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
     once, twice = tmp_path / "once.so", tmp_path / "twice.so"
     rewrite_device_code(fixture_path("v22/libtwo.plain.so"), once, None, Storage(compress=True), trim=True)
     assert rewrite_device_code(once, twice, None, Storage(compress=True), trim=True).trimmed == 0
@@ -279,7 +277,7 @@ def _never(parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePa
 
 
 @pytest.mark.parametrize("name", ["hip/realcompress", "pe/two.obj", "v22/saxpy.hipfb", "no spare header"])
-def test_file_that_cannot_be_trimmed_is_refused_before_any_bundle_is_edited(
+def test_a_file_that_cannot_be_trimmed_is_refused_before_any_bundle_is_edited(
     linked: Path, tmp_path: Path, name: str
 ) -> None:
     source = tmp_path / "file"
@@ -289,7 +287,7 @@ def test_file_that_cannot_be_trimmed_is_refused_before_any_bundle_is_edited(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_section_of_zeros_without_wrappers_has_nothing_to_trim(fixture: Fixture) -> None:
+def test_a_zeroed_section_without_wrappers_has_nothing_to_trim(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     fat = read_fat_binary(memoryview(data), name="x")
     assert fat is not None
@@ -311,7 +309,7 @@ def without_spare_header(content: bytes) -> bytearray:
     return data
 
 
-def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> None:
+def test_a_library_without_a_spare_program_header_is_refused(linked: Path) -> None:
     compressed = device_patch(memoryview(linked.read_bytes()), name="x", storage=Storage(compress=True))
     assert compressed is not None
     data = without_spare_header(join_data(compressed.apply(memoryview(linked.read_bytes()))))
@@ -325,7 +323,7 @@ def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> N
         plan_trim(memoryview(data), name="x")
 
 
-def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_path: Path) -> None:
+def test_compressing_and_trimming_in_one_step_matches_two_steps(linked: Path, tmp_path: Path) -> None:
     data, small = memoryview(linked.read_bytes()), tmp_path / "lib.so"
     code = read_device_code(data, name="x")
     assert code is not None
@@ -343,7 +341,7 @@ def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_pat
         ("pe/two.obj", 37887),  # of Windows: only compressed
     ],
 )
-def test_object_file_is_compressed_and_trimmed_if_it_can_be(fixture: Fixture, name: str, size: int) -> None:
+def test_an_object_file_is_compressed_and_trimmed_when_possible(fixture: Fixture, name: str, size: int) -> None:
     patch = device_patch(fixture(name), name="x", storage=Storage(compress=True), trim=True)
     assert patch is not None
     assert patch.size == size
@@ -364,7 +362,7 @@ def trim(data: memoryview) -> tuple[memoryview, memoryview] | str:
 
 
 @given(damaged(DAMAGED))
-def test_damaged_library_is_trimmed_whole_or_refused_by_name(content: bytes) -> None:
+def test_a_damaged_library_is_trimmed_correctly_or_refused_with_its_name(content: bytes) -> None:
     result = trim(memoryview(content))
     if isinstance(result, str):
         assert result.startswith("libx.so")
@@ -375,7 +373,7 @@ def test_damaged_library_is_trimmed_whole_or_refused_by_name(content: bytes) -> 
     assert pointed_to(small) == pointed_to(whole)
 
 
-def test_a_segment_whose_physical_address_would_wrap_is_refused_by_name() -> None:
+def test_a_segment_whose_physical_address_would_wrap_is_refused() -> None:
     data = bytearray(DAMAGED[0])
     for at in (at for at in range(64, 64 + 10 * 56, 56) if data[at] == PT_LOAD):
         data[at + 24 : at + 32] = (0xFFFFFFFFFFFFF000).to_bytes(8, "little")
@@ -384,7 +382,7 @@ def test_a_segment_whose_physical_address_would_wrap_is_refused_by_name() -> Non
     assert result.startswith("libx.so: a program header for offset ")
 
 
-def test_symbols_at_the_very_end_of_the_code_stay_there(run_tool: RunTool, tmp_path: Path) -> None:
+def test_symbols_at_the_end_of_the_code_stay_at_the_end(run_tool: RunTool, tmp_path: Path) -> None:
     """Linkers put ``_end`` and ``_edata`` there which doesn't exist loaded behind the code."""
     script = "SECTIONS { .hip_fatbin : { *(.hip_fatbin) last = .; } } INSERT AFTER .bss;\n"
     (tmp_path / "script.ld").write_text(script)

@@ -92,7 +92,7 @@ def bundles(data: memoryview) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("kind", "saved"), [("prune", 37456), ("compress", 45648)])
-def test_a_static_library_becomes_smaller_by_what_its_members_lose(
+def test_a_static_library_shrinks_by_the_savings_of_its_members(
     library: Path, tmp_path: Path, kind: str, saved: int
 ) -> None:
     data = trimmed(library, tmp_path / "y.a", kind)
@@ -119,7 +119,7 @@ def test_binutils_and_llvm_read_the_same_members_and_symbols(
 
 
 @pytest.mark.parametrize("kind", EDITS)
-def test_long_names_of_bsd_stay_before_their_members(
+def test_long_bsd_names_stay_in_front_of_their_members(
     run_tool: RunTool, assemble: Callable[..., Path], tmp_path: Path, kind: str
 ) -> None:
     big, small, text = tmp_path / "libx.a", tmp_path / "liby.a", tmp_path / "text with a long name.txt"
@@ -140,7 +140,7 @@ def test_long_names_of_bsd_stay_before_their_members(
 
 @pytest.mark.parametrize("linker", [["ld.bfd"], ["ld.lld-16"], ["ld.gold"]], ids=" ".join)
 @pytest.mark.parametrize("kind", EDITS)
-def test_a_library_that_is_linked_with_it_registers_the_new_bundles(
+def test_a_library_linked_with_a_trimmed_archive_registers_the_new_bundles(
     run_tool: RunTool, runtime: Path, library: Path, tmp_path: Path, kind: str, linker: list[str]
 ) -> None:
     data = trimmed(library, tmp_path / "y.a", kind)
@@ -151,7 +151,7 @@ def test_a_library_that_is_linked_with_it_registers_the_new_bundles(
 
 
 @pytest.mark.parametrize("kind", EDITS)
-def test_an_object_file_loses_what_its_bundle_leaves_free(run_tool: RunTool, tmp_path: Path, kind: str) -> None:
+def test_trimming_removes_the_free_space_in_an_object_file(run_tool: RunTool, tmp_path: Path, kind: str) -> None:
     source, small = FIXTURES / "v19/vadd.plain.o", tmp_path / "x.o"
     data = trimmed(source, small, kind)
     [section] = [section for section in read_sections(data, name="x.o") if section.name == ".hip_fatbin"]
@@ -162,13 +162,13 @@ def test_an_object_file_loses_what_its_bundle_leaves_free(run_tool: RunTool, tmp
     run_tool(["strip", "--strip-unneeded", small], is_silent=True)
 
 
-def test_an_object_file_with_nothing_to_gain_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_object_file_with_nothing_to_trim_is_unchanged(tmp_path: Path) -> None:
     trimmed(FIXTURES / "v19/vadd.plain.o", tmp_path / "x.o", "compress")
     trimmed(tmp_path / "x.o", tmp_path / "y.o", "compress")
     assert (tmp_path / "y.o").read_bytes() == (tmp_path / "x.o").read_bytes()
 
 
-def test_an_object_file_whose_section_has_no_bundle_stays_as_it_is(run_tool: RunTool, tmp_path: Path) -> None:
+def test_an_object_file_whose_section_has_no_bundle_is_unchanged(run_tool: RunTool, tmp_path: Path) -> None:
     (tmp_path / "x.s").write_text('.section .hip_fatbin,"a",@progbits\n.zero 8192\n')
     run_tool(["as", "-o", tmp_path / "x.o", tmp_path / "x.s"])
     data = (tmp_path / "x.o").read_bytes()
@@ -176,22 +176,20 @@ def test_an_object_file_whose_section_has_no_bundle_stays_as_it_is(run_tool: Run
     assert patch is None or join_data(patch.apply(memoryview(data))) == data
 
 
-def test_a_symbol_for_the_end_of_the_code_keeps_an_object_file_from_being_trimmed(
-    assemble: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_an_object_file_with_a_symbol_after_the_code_is_refused(assemble: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(NotTrimmableError, match="a symbol or relocation for a location after the code"):
         rewrite_device_code(assemble(".globl end\nend:\n"), tmp_path / "y.o", KEEP, Storage(), trim=True)
     assert not (tmp_path / "y.o").exists()
 
 
-def test_a_symbol_that_spans_the_code_gets_its_new_size(
+def test_a_symbol_that_spans_the_code_gets_the_new_size(
     run_tool: RunTool, assemble: Callable[..., Path], tmp_path: Path
 ) -> None:
     trimmed(assemble(), tmp_path / "y.o", "compress")
     assert re.findall(r"(\d+) NOTYPE .* code", run_tool(["readelf", "-sW", tmp_path / "y.o"])) == ["4096"]
 
 
-def test_an_index_of_members_that_are_not_there_is_refused(library: Path, tmp_path: Path) -> None:
+def test_a_symbol_index_that_refers_to_missing_members_is_refused(library: Path, tmp_path: Path) -> None:
     data = bytearray(library.read_bytes())
     [index] = [part for part in iter_ar_parts(memoryview(data), name="x.a") if part.index_width]
     data[index.offset + 7] += 2
@@ -201,7 +199,7 @@ def test_an_index_of_members_that_are_not_there_is_refused(library: Path, tmp_pa
     assert not (tmp_path / "y.a").exists()
 
 
-def test_an_index_of_64_bits_gets_the_new_places(run_tool: RunTool, library: Path, tmp_path: Path) -> None:
+def test_a_64_bit_symbol_index_gets_the_new_offsets(run_tool: RunTool, library: Path, tmp_path: Path) -> None:
     source, small = tmp_path / "x.a", tmp_path / "y.a"
     source.write_bytes(with_wide_index(library.read_bytes()))
     trimmed(source, small, "prune")

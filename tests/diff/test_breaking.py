@@ -28,7 +28,7 @@ def went(path: str, **others: str) -> PackageChange:
     return changed(files=(FileChange(status=Status.WENT, old_path=path, **others),))  # type: ignore[arg-type]
 
 
-def test_the_page_has_the_rules_as_they_are() -> None:
+def test_the_page_lists_the_current_rules() -> None:
     table = with_rules((ROOT / "docs/diff.md").read_text()).partition("## Rules")[2]
     rows = re.findall(r"^\| .*`([\w-]+)` \| (\w+) \| (.*) \|$", table, re.MULTILINE)
     assert rows == [(rule.name, rule.severity.value, rule.demand) for rule in RULES]
@@ -53,18 +53,18 @@ def test_the_page_has_the_rules_as_they_are() -> None:
         ("demo/share/about_gfx90a.txt", "file-gone"),
     ],
 )
-def test_a_file_that_went_is_what_users_have_it_for(path: str, rule: str) -> None:
+def test_the_rule_for_a_removed_file_depends_on_the_kind_of_file(path: str, rule: str) -> None:
     assert [name for name, _, _ in found(went(path))] == [rule]
 
 
-def test_the_link_of_a_library_that_went_is_a_name_of_it() -> None:
+def test_a_removed_link_to_a_library_is_reported_as_another_name_of_the_library() -> None:
     assert found(went("lib/libdemo.so", old_link="libdemo.so.1")) == [
         ("library-gone", "lib/libdemo.so", "was removed (another name of a library)")
     ]
 
 
 @pytest.mark.parametrize("path", ["demo.libs/libz-1a2b3c4d.so.1", "demo-1.0.dist-info/licenses/LICENSE"])
-def test_copies_of_libraries_and_metadata_may_go(path: str) -> None:
+def test_removing_vendored_libraries_or_metadata_breaks_nothing(path: str) -> None:
     assert found(went(path)) == []
 
 
@@ -83,7 +83,7 @@ def test_a_file_that_moved_to_another_package_is_a_warning() -> None:
         ("lib/libdemo-hip.so", False),
     ],
 )
-def test_libraries_are_private_that_nobody_binds_to(path: str, private: bool) -> None:
+def test_is_private_recognizes_libraries_that_users_do_not_link_to(path: str, private: bool) -> None:
     assert is_private(path) is private
 
 
@@ -99,7 +99,7 @@ def test_libraries_are_private_that_nobody_binds_to(path: str, private: bool) ->
         (">=3.9", "no specifier", []),
     ],
 )
-def test_python_is_narrowed_where_a_release_is_left_out(old: str, new: str, rules: list[str]) -> None:
+def test_excluding_a_python_release_is_reported_as_narrowed(old: str, new: str, rules: list[str]) -> None:
     change = FieldChange("Requires-Python", (old,) if old else (), (new,) if new else ())
     assert [name for name, _, _ in found(changed(change))] == rules
 
@@ -115,13 +115,13 @@ def test_python_is_narrowed_where_a_release_is_left_out(old: str, new: str, rule
         ("any", "linux_x86_64", ["platform-gone"]),
     ],
 )
-def test_systems_go_with_platform_tags(old: str, new: str, rules: list[str]) -> None:
+def test_dropping_a_platform_tag_is_reported(old: str, new: str, rules: list[str]) -> None:
     change = FieldChange("Platform tag", (old,), (new,))
     package = changed(change, old_platforms=(old,), new_platforms=(new,))
     assert [name for name, _, _ in found(package)] == rules
 
 
-def test_an_extra_in_another_spelling_is_the_same() -> None:
+def test_different_spellings_of_an_extra_are_equal() -> None:
     assert found(changed(FieldChange("Provides-Extra", ("Test_All",), ("test-all",)))) == []
 
 
@@ -135,7 +135,7 @@ def test_an_extra_in_another_spelling_is_the_same() -> None:
         ("cp311", "cp312.py2", ["python-narrowed"]),
     ],
 )
-def test_python_2_alone_may_leave_the_tags(went: str, came: str, rules: list[str]) -> None:
+def test_only_the_python_2_tag_may_be_dropped(went: str, came: str, rules: list[str]) -> None:
     change = FieldChange("Python tag", (went,), (came,) if came else ())
     assert [name for name, _, _ in found(changed(change))] == rules
 
@@ -148,7 +148,7 @@ def test_python_2_alone_may_leave_the_tags(went: str, came: str, rules: list[str
         ("Python tag", "cp312", {"new_pythons": ("cp313",), "new_abis": ("none",)}, ["python-narrowed"]),
     ],
 )
-def test_a_tag_that_stays_for_every_python_serves_those_that_went(
+def test_a_remaining_tag_for_every_python_replaces_removed_tags(
     field: str, went: str, now: dict[str, tuple[str, ...]], rules: list[str]
 ) -> None:
     assert [name for name, _, _ in found(changed(FieldChange(field, (went,)), **now))] == rules
@@ -166,7 +166,7 @@ def test_a_tag_that_stays_for_every_python_serves_those_that_went(
         (["numpy"], ["numpy", "typer; extra == 'x'"], []),
     ],
 )
-def test_a_requirement_is_new_where_it_was_not_one_in_the_same_case(
+def test_a_requirement_is_new_only_if_no_old_requirement_covers_the_same_environments(
     old: list[str], new: list[str], added: list[str]
 ) -> None:
     [change] = compare_field("Requires-Dist", old, new)
@@ -175,23 +175,23 @@ def test_a_requirement_is_new_where_it_was_not_one_in_the_same_case(
     ]
 
 
-def test_a_requirement_of_an_extra_is_no_new_one() -> None:
+def test_a_new_requirement_of_an_extra_is_not_reported() -> None:
     came = ("plot; extra == 'x'", "numpy>=2", "typer")
     assert found(changed(FieldChange("Requires-Dist", ("numpy",), came))) == [
         ("requirement-added", "", "requires typer")
     ]
 
 
-def test_a_package_that_went_is_one_finding() -> None:
+def test_a_removed_package_is_one_finding() -> None:
     files = (FileChange(status=Status.WENT, old_path="demo/a.py"),)
     package = PackageChange(status=Status.WENT, name="demo", old_version="1.0", files=files, targets_went=("gfx906",))
     assert found(package) == [("package-gone", "", "was removed (version 1.0)")]
 
 
-def test_ignored_rules_find_nothing() -> None:
+def test_ignored_rules_report_nothing() -> None:
     comparison = Comparison(SIDE, SIDE, (went("demo/a.py"),))
     assert find_breaks(comparison, ["module-*"]) == ()
 
 
-def test_a_pattern_without_a_rule_is_idle() -> None:
+def test_a_pattern_that_matches_no_rule_is_idle() -> None:
     assert idle_patterns(["module-*", "zzz"]) == ["zzz"]

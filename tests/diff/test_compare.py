@@ -63,12 +63,12 @@ def test_each_planted_change_is_found(rule: str, versions: TwoVersions) -> None:
 
 
 @needs_compiler
-def test_nothing_but_the_planted_changes_is_found(versions: TwoVersions) -> None:
+def test_only_the_planted_changes_are_found(versions: TwoVersions) -> None:
     assert {finding.rule for finding in find_breaks(compare(*versions))} == set(PLANTED)
 
 
 @needs_compiler
-def test_a_library_has_what_changed_in_its_headers(versions: TwoVersions) -> None:
+def test_header_changes_of_a_library_are_listed(versions: TwoVersions) -> None:
     library = change_of(compare(*versions), "demo/lib/libdemo.so.1").library
     assert library is not None
     assert library.fields == (
@@ -78,7 +78,7 @@ def test_a_library_has_what_changed_in_its_headers(versions: TwoVersions) -> Non
 
 
 @needs_compiler
-def test_symbols_that_went_are_those_that_nm_lists_no_more(
+def test_removed_symbols_match_those_missing_in_nm_output(
     versions: TwoVersions, run_tool: RunTool, tmp_path: Path
 ) -> None:
     listed: list[set[str]] = []
@@ -93,14 +93,14 @@ def test_symbols_that_went_are_those_that_nm_lists_no_more(
 
 
 @needs_compiler
-def test_the_same_wheel_has_no_difference(versions: TwoVersions) -> None:
+def test_a_wheel_does_not_differ_from_itself(versions: TwoVersions) -> None:
     comparison = compare(versions.old, versions.old)
     assert [package.status for package in comparison.packages] == [Status.SAME]
     assert comparison.packages[0].files == ()
 
 
 @needs_compiler
-def test_unpacked_wheels_differ_as_wheels_do(versions: TwoVersions, tmp_path: Path) -> None:
+def test_unpacked_wheels_have_the_same_findings_as_wheels(versions: TwoVersions, tmp_path: Path) -> None:
     for name, wheel in zip(("old", "new"), versions, strict=True):
         zipfile.ZipFile(wheel).extractall(tmp_path / name)
     found = set(rules(compare(tmp_path / "old", tmp_path / "new")))
@@ -109,7 +109,7 @@ def test_unpacked_wheels_differ_as_wheels_do(versions: TwoVersions, tmp_path: Pa
 
 
 @needs_compiler
-def test_a_version_that_is_no_default_any_more_is_no_loss(tmp_path: Path) -> None:
+def test_a_symbol_version_that_is_no_longer_the_default_is_not_a_loss(tmp_path: Path) -> None:
     source = "int f(void) { return 1; }\n"
     old = build_tree(tmp_path / "old", Lib("liba.so.1", source=source, script="V_1 { global: f; };\n"))
     again = '__asm__(".symver f1, f@V_1"); __asm__(".symver f2, f@@V_2");\n'
@@ -120,7 +120,7 @@ def test_a_version_that_is_no_default_any_more_is_no_loss(tmp_path: Path) -> Non
 
 
 @needs_compiler
-def test_symbols_of_private_versions_may_go(tmp_path: Path) -> None:
+def test_removing_symbols_of_private_versions_is_not_reported(tmp_path: Path) -> None:
     script = "V_1 { global: kept; }; V_PRIVATE { global: f; };\n"
     old = build_tree(
         tmp_path / "old",
@@ -141,13 +141,13 @@ def test_a_new_soname_of_a_linked_library_is_one_finding(tmp_path: Path) -> None
 
 
 @needs_compiler
-def test_two_libraries_are_compared_whatever_they_are_called(tmp_path: Path) -> None:
+def test_two_libraries_with_different_names_are_compared(tmp_path: Path) -> None:
     old = build_tree(tmp_path / "old", Lib("liba.so.1", source="int f(void) { return 1; }"))
     new = build_tree(tmp_path / "new", Lib("libb.so.1", soname="liba.so.1"))
     assert rules(compare(old / "liba.so.1", new / "libb.so.1")) == [("files", "symbol-gone", "liba.so.1")]
 
 
-def test_builds_are_compared_package_by_package(tmp_path: Path) -> None:
+def test_builds_are_compared_by_package(tmp_path: Path) -> None:
     for name, package in (("old", "gone"), ("new", "fresh")):
         dist = tmp_path / name / "dist"
         make_wheel(dist, "alpha", {"alpha.py": b"", "data": name.encode()}, tag="py3-none-any")
@@ -159,7 +159,7 @@ def test_builds_are_compared_package_by_package(tmp_path: Path) -> None:
     assert rules(comparison) == [("gone", "package-gone", "")]
 
 
-def test_what_moves_between_packages_is_a_warning(tmp_path: Path) -> None:
+def test_a_move_between_packages_is_a_warning(tmp_path: Path) -> None:
     kernels = {"a/k.hsaco": bundle_of("gfx906", "gfx90a")}
     make_wheel(tmp_path / "old", "alpha", {**kernels, "a/b.py": b""})
     make_wheel(tmp_path / "old", "beta", {})
@@ -169,7 +169,7 @@ def test_what_moves_between_packages_is_a_warning(tmp_path: Path) -> None:
     assert rules(comparison) == [("alpha", "gpu-moved", ""), ("alpha", "file-moved", "a/b.py")]
 
 
-def test_a_gpu_that_an_unrelated_package_gains_has_not_moved(tmp_path: Path) -> None:
+def test_a_gpu_that_an_unrelated_package_already_has_is_gone_not_moved(tmp_path: Path) -> None:
     make_wheel(tmp_path / "old", "alpha", {"a/k.hsaco": bundle_of("gfx906", "gfx90a")})
     make_wheel(tmp_path / "old", "beta", {"b/other.hsaco": bundle_of("gfx90a")})
     make_wheel(tmp_path / "new", "alpha", {"a/k.hsaco": bundle_of("gfx90a")})
@@ -178,7 +178,7 @@ def test_a_gpu_that_an_unrelated_package_gains_has_not_moved(tmp_path: Path) -> 
     assert rules(comparison) == [("alpha", "gpu-gone", ""), ("alpha", "gpu-gone", "a/k.hsaco")]
 
 
-def test_a_gpu_has_moved_with_its_kernels_to_a_package_that_had_others_for_it(tmp_path: Path) -> None:
+def test_a_gpu_whose_kernels_move_to_a_package_with_other_kernels_for_it_has_moved(tmp_path: Path) -> None:
     kernels = {"lib/library/T_gfx906.hsaco": bundle_of("gfx906")}
     make_wheel(tmp_path / "old", "alpha", {"a/k.hsaco": bundle_of("gfx90a"), **kernels})
     make_wheel(tmp_path / "old", "beta", {"b/x.hsaco": bundle_of("gfx906")})
@@ -190,7 +190,7 @@ def test_a_gpu_has_moved_with_its_kernels_to_a_package_that_had_others_for_it(tm
     ]  # fmt: skip
 
 
-def test_a_gpu_is_gone_where_only_one_of_two_libraries_moved(tmp_path: Path) -> None:
+def test_a_gpu_is_gone_when_only_one_of_two_libraries_moved(tmp_path: Path) -> None:
     both = {"a/k.hsaco": bundle_of("gfx906"), "c/m.hsaco": bundle_of("gfx906")}
     make_wheel(tmp_path / "old", "alpha", both)
     make_wheel(tmp_path / "old", "beta", {})
@@ -201,7 +201,7 @@ def test_a_gpu_is_gone_where_only_one_of_two_libraries_moved(tmp_path: Path) -> 
     assert ("alpha", "gpu-gone", "c/m.hsaco") in rules(comparison)
 
 
-def test_a_gpu_that_another_file_of_the_package_serves_is_lost_by_the_library_alone(tmp_path: Path) -> None:
+def test_a_gpu_is_gone_only_from_the_library_when_another_file_in_the_package_has_it(tmp_path: Path) -> None:
     same = {"a/same.hsaco": bundle_of("gfx906")}
     old = make_wheel(tmp_path / "old", "alpha", {**same, "a/k.hsaco": bundle_of("gfx906", "gfx90a")})
     new = make_wheel(tmp_path / "new", "alpha", {**same, "a/k.hsaco": bundle_of("gfx90a")})
@@ -216,7 +216,7 @@ def kernels(*names: tuple[str, str]) -> dict[str, bytes]:
     return {KERNELS.format(*name): b"kernels" for name in names}
 
 
-def test_a_library_of_kernels_loses_a_gpu_that_others_in_the_package_have(tmp_path: Path) -> None:
+def test_a_kernel_library_that_loses_a_gpu_is_reported_even_if_other_libraries_keep_it(tmp_path: Path) -> None:
     rest = kernels(("blas", "gfx906"), ("blas", "gfx90a"), ("fft", "gfx906"))
     old = make_wheel(tmp_path / "old", "alpha", {**rest, **kernels(("fft", "gfx90a"))})
     new = make_wheel(tmp_path / "new", "alpha", rest)
@@ -226,7 +226,7 @@ def test_a_library_of_kernels_loses_a_gpu_that_others_in_the_package_have(tmp_pa
     assert finding.found == "no longer has kernels for gfx90a"
 
 
-def test_a_library_of_kernels_in_a_package_for_each_gpu_loses_one_of_them(tmp_path: Path) -> None:
+def test_a_kernel_library_removed_from_a_package_for_one_gpu_is_reported(tmp_path: Path) -> None:
     for folder in ("old", "new"):
         make_wheel(tmp_path / folder, "dev-a", kernels(("blas", "gfx906"), ("fft", "gfx906")))
         fft = kernels(("fft", "gfx90a")) if folder == "old" else {}
@@ -236,7 +236,7 @@ def test_a_library_of_kernels_in_a_package_for_each_gpu_loses_one_of_them(tmp_pa
 
 
 @pytest.mark.parametrize(("package", "library"), [("alpha", "new-fft"), ("beta", "fft"), ("beta", "new-fft")])
-def test_kernels_that_are_in_another_folder_or_package_are_not_gone(package: str, library: str, tmp_path: Path) -> None:
+def test_kernels_moved_to_another_folder_or_package_are_not_gone(package: str, library: str, tmp_path: Path) -> None:
     rest = kernels(("blas", "gfx90a"))
     make_wheel(tmp_path / "old", "alpha", {**rest, **kernels(("fft", "gfx90a"))})
     make_wheel(tmp_path / "old", "beta", rest)
@@ -248,7 +248,7 @@ def test_kernels_that_are_in_another_folder_or_package_are_not_gone(package: str
 
 @needs_compiler
 @pytest.mark.parametrize("package", ["alpha", "beta"])
-def test_a_gpu_whose_code_moves_into_an_archive_of_any_name_is_not_gone(package: str, tmp_path: Path) -> None:
+def test_a_gpu_whose_code_moves_into_an_archive_is_not_gone(package: str, tmp_path: Path) -> None:
     """The library is split; its code is in archives of the same package, or of another one."""
     split = split_two(tmp_path / "split")
     archives = {f"a/.kpack/{path.name}": path for path in (tmp_path / "split/.kpack").iterdir()}
@@ -263,7 +263,7 @@ def test_a_gpu_whose_code_moves_into_an_archive_of_any_name_is_not_gone(package:
     assert found == ([] if package == "alpha" else ["gpu-moved"])
 
 
-def test_a_gpu_whose_archive_has_another_name_in_another_package_is_not_gone(tmp_path: Path) -> None:
+def test_a_gpu_whose_archive_is_renamed_and_moved_to_another_package_has_moved(tmp_path: Path) -> None:
     archive = make_kpack({("lib/libx.so", 0, "gfx906"): b"code" * 99})
     make_wheel(tmp_path / "old", "alpha", {"a/.kpack/first_gfx906.kpack": archive, "a/b": b""})
     make_wheel(tmp_path / "old", "beta", {"b/file": b""})
@@ -273,7 +273,7 @@ def test_a_gpu_whose_archive_has_another_name_in_another_package_is_not_gone(tmp
     assert found == [("alpha", "gpu-moved", "")]
 
 
-def test_a_gpu_that_archives_have_for_another_library_alone_is_gone(tmp_path: Path) -> None:
+def test_a_gpu_that_only_archives_of_another_library_have_is_gone(tmp_path: Path) -> None:
     for folder, library in (("old", "lib/libx.so"), ("new", "lib/liby.so")):
         archive = make_kpack({(library, 0, "gfx906"): b"code" * 99})
         rest = {"a/b": b"", "a/.kpack/x.kpack": archive} if folder == "old" else {"a/b": b""}
@@ -293,7 +293,7 @@ def test_a_wheel_and_a_folder_are_compared_as_files(tmp_path: Path) -> None:
     assert rules(comparison) == [("files", "module-gone", "a/c.py")]
 
 
-def test_environments_are_compared_by_their_distributions(tmp_path: Path) -> None:
+def test_environments_are_compared_by_distribution(tmp_path: Path) -> None:
     for name, text in (("old", b"1"), ("new", b"2")):
         wheel = make_wheel(tmp_path / f"{name}-dist", "alpha", {"alpha.py": text}, tag="py3-none-any")
         site = tmp_path / name / "lib/python3.12/site-packages"
@@ -304,7 +304,7 @@ def test_environments_are_compared_by_their_distributions(tmp_path: Path) -> Non
     assert paths == {"alpha": ["alpha-1.0.dist-info/RECORD", "alpha.py"], "": ["loose.pth"]}
 
 
-def test_what_was_installed_from_distributions_breaks_nothing_of_them(tmp_path: Path) -> None:
+def test_installing_distributions_is_not_a_breaking_change(tmp_path: Path) -> None:
     site = tmp_path / "environment/lib/python3.12/site-packages"
     wheel = make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b"1"}, tag="py2.py3-none-manylinux_2_17_x86_64")
     zipfile.ZipFile(wheel).extractall(site)
@@ -316,7 +316,7 @@ def test_what_was_installed_from_distributions_breaks_nothing_of_them(tmp_path: 
     assert {package.name: package.files for package in comparison.packages} == {"alpha": (), "beta": ()}
 
 
-def test_programs_that_went_from_an_environment_are_found(tmp_path: Path) -> None:
+def test_programs_removed_from_an_environment_are_found(tmp_path: Path) -> None:
     for name, tools in (("old", ("kept", "gone")), ("new", ("kept",))):
         prefix = tmp_path / name
         info = prefix / "lib/python3.12/site-packages/alpha-1.0.dist-info"
@@ -335,13 +335,13 @@ def test_programs_that_went_from_an_environment_are_found(tmp_path: Path) -> Non
     assert paths["alpha"] == ["../../../bin/gone"]
 
 
-def test_own_versions_in_requirements_are_no_difference(tmp_path: Path) -> None:
+def test_requirements_that_pin_the_version_of_the_wheel_itself_are_not_a_difference(tmp_path: Path) -> None:
     old = make_wheel(tmp_path, "alpha", {}, version="1.0", requires=("beta==1.0", "c==1.0; python_version>'3'"))
     new = make_wheel(tmp_path, "alpha", {}, version="2.0", requires=("beta==2.0", "c==2.0; python_version>'3'"))
     assert compare(old, new).packages[0].fields == ()
 
 
-def test_equal_sizes_with_other_bytes_differ(tmp_path: Path) -> None:
+def test_files_of_equal_size_with_different_content_differ(tmp_path: Path) -> None:
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "data").write_text(name)
@@ -351,7 +351,7 @@ def test_equal_sizes_with_other_bytes_differ(tmp_path: Path) -> None:
     assert [(file.path, file.has_other_content) for file in comparison.packages[0].files] == [("data", True)]
 
 
-def test_dlls_lose_functions_and_go_like_other_libraries(tmp_path: Path) -> None:
+def test_removed_dlls_and_removed_functions_of_dlls_are_reported(tmp_path: Path) -> None:
     def wheel(folder: str, files: dict[str, bytes]) -> Path:
         return make_wheel(tmp_path / folder, "demo", files, tag="py3-none-win_amd64")
 
@@ -367,6 +367,6 @@ def test_dlls_lose_functions_and_go_like_other_libraries(tmp_path: Path) -> None
     assert breaks == {("symbol-gone", "demo/a.dll"), ("library-gone", "demo/b.dll")}
 
 
-def test_targets_that_went_come_by_the_numbers_of_their_processors() -> None:
+def test_removed_targets_are_sorted_by_processor_number() -> None:
     went, replaced = lost_targets(["gfx1030", "gfx90a:xnack-", "gfx906", "gfx90a:xnack+", "gfx803"], [])
     assert (went, replaced) == (("gfx803", "gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030"), ())

@@ -41,27 +41,27 @@ def test_files_are_paired_by_path_version_soname_and_stem(old: str, new: str, pa
     assert paired(package(old), package(new, version="2.0")) == pairs
 
 
-def test_what_two_files_may_be_is_paired_with_neither() -> None:
+def test_a_file_with_two_possible_partners_is_not_paired() -> None:
     pairs = paired(package("lib/libx.so.1"), package("lib/libx.so.2", "lib/libx.so.3"))
     assert pairs == [("lib/libx.so.1", ""), ("", "lib/libx.so.2"), ("", "lib/libx.so.3")]
 
 
-def test_two_single_files_are_a_pair_whatever_they_are_called() -> None:
+def test_two_single_files_are_paired_regardless_of_name() -> None:
     assert paired(package("a.so", name=""), package("b.so", name="")) == [("a.so", "b.so")]
 
 
-def test_single_packages_are_a_pair_whatever_they_are_called() -> None:
+def test_single_packages_are_paired_regardless_of_name() -> None:
     old, new = package(name="a"), package(name="b")
     assert pair_packages([old], [new]) == [(old, new)]
 
 
-def test_wheels_of_a_name_are_paired_by_machine_when_glibc_differs() -> None:
+def test_wheels_of_the_same_name_are_paired_by_machine_when_glibc_differs() -> None:
     old = [package(platform="manylinux_2_17_x86_64"), package(platform="manylinux_2_17_aarch64")]
     new = [package(platform="manylinux_2_28_aarch64"), package(platform="manylinux_2_28_x86_64")]
     assert pair_packages(old, new) == [(old[0], new[1]), (old[1], new[0])]
 
 
-def test_packages_of_one_side_stay_alone() -> None:
+def test_packages_on_only_one_side_stay_unpaired() -> None:
     old = [package(name="a"), package(name="b")]
     new = [package(name="b"), package(name="c")]
     assert pair_packages(old, new) == [(old[0], None), (old[1], new[0]), (None, new[1])]

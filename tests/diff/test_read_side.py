@@ -48,7 +48,7 @@ def test_an_sdist_is_read_as_a_distribution(tmp_path: Path) -> None:
     assert [(item.path, item.size) for item in package.items] == [("PKG-INFO", len(info)), ("a.py", 2)]
 
 
-def test_artifacts_are_read_as_the_prefix_that_they_merge_into() -> None:
+def test_artifacts_are_read_as_the_merged_prefix() -> None:
     with opened(SAMPLE_SDK) as side:
         [package] = side.packages
         paths = [item.path for item in package.items]
@@ -57,7 +57,7 @@ def test_artifacts_are_read_as_the_prefix_that_they_merge_into() -> None:
     assert not any(path.startswith("/") or "_lib_" in path.partition("/")[0] for path in paths)
 
 
-def test_the_distributions_of_families_belong_to_a_build(tmp_path: Path) -> None:
+def test_a_build_includes_the_distributions_in_family_folders(tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist" / "gfx94X", "alpha", {}, tag="py3-none-any")
     make_wheel(tmp_path / "dist", "beta", {}, tag="py3-none-any")
     make_wheel(tmp_path / "dist" / "simple", "gamma", {}, tag="py3-none-any")
@@ -65,7 +65,7 @@ def test_the_distributions_of_families_belong_to_a_build(tmp_path: Path) -> None
         assert [package.name for package in side.packages] == ["beta", "alpha"]
 
 
-def test_an_index_is_the_distributions_that_its_pages_list(tmp_path: Path) -> None:
+def test_an_index_is_read_as_the_distributions_listed_on_its_pages(tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b"1"}, tag="py3-none-any")
     write_index(tmp_path / "dist", tmp_path / "dist/simple")
     make_wheel(tmp_path / "dist", "unlisted", {}, tag="py3-none-any")
@@ -75,20 +75,20 @@ def test_an_index_is_the_distributions_that_its_pages_list(tmp_path: Path) -> No
         ]
 
 
-def test_a_folder_with_any_other_page_is_its_files(tmp_path: Path) -> None:
+def test_a_folder_with_an_unrelated_html_page_is_read_as_files(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<a href='guide/'>guide</a>")
     with opened(tmp_path) as side:
         assert [item.path for package in side.packages for item in package.items] == ["index.html"]
 
 
-def test_every_package_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_every_unreadable_package_is_named(tmp_path: Path) -> None:
     for name in ("a-1.0-py3-none-any.whl", "b-1.0-py3-none-any.whl"):
         (tmp_path / name).write_bytes(b"no wheel")
     with pytest.raises(ProblemsError, match="2 problems"), opened(tmp_path):
         pass
 
 
-def test_entry_points_are_groups_and_names() -> None:
+def test_entry_points_are_read_as_groups_and_names() -> None:
     text = b"[console_scripts]\nA-b = x:main\n[x.y]\nn = z\n"
     assert read_entry_points("w", text) == ("console_scripts: A-b", "x.y: n")
 

@@ -41,7 +41,7 @@ def options() -> _Options:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=_name)
-def test_options_on_a_page_are_those_of_their_commands(path: Path, options: _Options) -> None:
+def test_options_on_a_page_exist_in_their_commands(path: Path, options: _Options) -> None:
     wrong = []
     for line in _COMMAND_LINE.findall(path.read_text()):
         words = line.replace("\\\n", " ").split(" -- ")[0].split()

@@ -62,7 +62,7 @@ def test_docstrings_say_which_errors_are_raised() -> None:
     assert silent == []
 
 
-def test_examples_in_docstrings_print_what_they_show() -> None:
+def test_examples_in_docstrings_print_the_documented_output() -> None:
     paths = [path.relative_to(SOURCE.parent) for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text()]
     results = {str(path): doctest.testmod(import_module(".".join(path.with_suffix("").parts))) for path in paths}
     assert len(results) > 10

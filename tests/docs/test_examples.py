@@ -44,7 +44,7 @@ def quick_python(folder: Path) -> Path:
 @pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in PAGES if _runs(path)], ids=_name)
-def test_examples_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:
+def test_examples_print_the_output_on_the_page(path: Path, tmp_path: Path) -> None:
     page = path.read_text()
     if "gcc " in page and shutil.which("gcc") is None:
         pytest.skip("needs gcc")
@@ -73,29 +73,29 @@ def _is_asked_for(commands: list[str], i: int) -> bool:
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=_name)
-def test_a_tutorial_leaves_out_nothing_but_what_needs_a_real_compiler(path: Path) -> None:
+def test_tutorials_skip_only_commands_that_need_a_real_compiler(path: Path) -> None:
     reasons = [block.reason for block in blocks(path.read_text()) if block.reason]
     assert reasons in ([], ["the sample SDK's compiler compiles nothing"])
 
 
 @pytest.mark.parametrize("path", PAGES, ids=_name)
-def test_every_command_on_a_page_is_run_or_the_page_says_why_not(path: Path) -> None:
+def test_every_command_on_a_page_is_run_or_has_a_reason_to_be_skipped(path: Path) -> None:
     left_out = [block for block in blocks(path.read_text()) if not block.reason and block.language not in RUN]
     assert [line for block in left_out for line in block.text.splitlines() if _COMMAND.match(line)] == []
 
 
-def test_reasons_for_leaving_out_commands_are_these() -> None:
+def test_the_reasons_for_skipped_commands_are_known() -> None:
     found = {_name(path): [block.reason for block in blocks(path.read_text()) if block.reason] for path in PAGES}
     assert {page: reasons for page, reasons in found.items() if reasons} == NOT_RUN
 
 
-def test_a_block_of_a_shell_is_run_line_by_line_whatever_is_printed() -> None:
+def test_a_shell_block_runs_line_by_line_with_any_output() -> None:
     assert steps("```sh\ntrue\necho a \\\n  b\n```\n") == [Example("true", "..."), Example("echo a    b", "...")]
     assert matches("...", "")
     assert matches("...", "a\nb\n")
 
 
-def test_there_is_a_tutorial_for_each_of_the_four_users() -> None:
+def test_each_of_the_four_user_groups_has_a_tutorial() -> None:
     assert [path.stem for path in TUTORIALS] == [
         "distribution-maintainer",
         "end-user",
@@ -104,12 +104,12 @@ def test_there_is_a_tutorial_for_each_of_the_four_users() -> None:
     ]
 
 
-def test_three_dots_stand_for_anything_and_progress_does_not_count() -> None:
+def test_an_ellipsis_matches_anything_and_progress_lines_are_ignored() -> None:
     assert matches("a\n...\nz 1...3", "building ...\nbuilding 25%\n\na\nb  \nc\nz 123\n")
     assert not matches("a\n...\nz", "a\nb\n")
 
 
-def test_a_command_may_go_on_in_lines_with_an_angle_bracket() -> None:
+def test_a_command_can_continue_on_lines_that_begin_with_an_angle_bracket() -> None:
     page = "```console\n$ for i in 1 2; do\n>   echo $i\n> done\n1\n2\n$ true\n```\n"
     assert steps(page) == [Example("for i in 1 2; do\n  echo $i\ndone", "1\n2"), Example("true", "")]
 
@@ -123,5 +123,5 @@ def test_a_command_may_go_on_in_lines_with_an_angle_bracket() -> None:
         ("67 files", "68 files", False),
     ],
 )
-def test_sizes_may_be_a_little_off_but_nothing_else(shown: str, printed: str, fits: bool) -> None:
+def test_only_sizes_may_differ_slightly(shown: str, printed: str, fits: bool) -> None:
     assert matches(shown, printed) is fits

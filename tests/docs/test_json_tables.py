@@ -40,7 +40,7 @@ class Document(msgspec.Struct, rename="kebab"):
     level: Literal["a", "b"]
 
 
-def test_each_key_has_its_kind_of_value_and_its_meaning() -> None:
+def test_each_key_has_a_type_and_a_description() -> None:
     assert [tuple(row) for row in rows(Document, "top.")] == [
         ("top.name", "string or null", ""),
         ("top.kind", "`old`, `new`", ""),
@@ -52,10 +52,10 @@ def test_each_key_has_its_kind_of_value_and_its_meaning() -> None:
     ]
 
 
-def test_keys_go_as_deep_as_the_mark_says() -> None:
+def test_keys_are_listed_down_to_the_given_depth() -> None:
     assert [row.key for row in rows(Document, depth=1)] == ["name", "kind", "is-new", "all-parts", "by-name", "level"]
 
 
-def test_a_mark_names_the_struct_and_the_key_that_has_it() -> None:
+def test_a_mark_names_the_struct_and_its_key() -> None:
     first = table("verified=verify.files:Verified/1").splitlines()[2]
     assert first.startswith("| `verified.path` | string |")

@@ -29,16 +29,16 @@ class _Hidden:
 PAGE = (ROOT / "docs/mistakes.md").read_text()
 
 
-def test_the_page_has_more_than_twenty_mistakes() -> None:
+def test_the_page_shows_more_than_thirty_mistakes() -> None:
     assert sum(1 for step in steps(PAGE) if isinstance(step, Example)) > 30
 
 
-def test_every_message_is_an_error_or_a_fault() -> None:
+def test_every_message_is_an_error_or_a_missing_library() -> None:
     shown = [step.output for step in steps(PAGE) if isinstance(step, Example)]
     assert [text for text in shown if not text.removeprefix("...\n").startswith(("error", "missing "))] == []
 
 
-def test_a_library_that_is_not_installed_is_named_with_what_installs_it(
+def test_the_error_about_a_missing_module_says_how_to_install_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in [name for name in sys.modules if name.startswith(("obstore", "rocwheel.stores.objects"))]:

@@ -37,7 +37,7 @@ def test_paragraphs_have_at_most_five_lines(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=_name)
-def test_cells_of_tables_are_facts_not_paragraphs(path: Path) -> None:
+def test_table_cells_are_short(path: Path) -> None:
     rows = [line for line in _FENCE.sub("", path.read_text()).splitlines() if line.startswith("|")]
     cells = [cell.strip() for row in rows for cell in re.split(r"(?<!\\)\|", row)]
     assert [cell for cell in cells if len(cell) > _CELL] == []
@@ -49,7 +49,7 @@ def test_a_page_begins_with_its_title(path: Path) -> None:
     assert text.startswith("# ")
 
 
-def test_every_file_that_the_page_on_architecture_names_exists() -> None:
+def test_every_file_named_on_the_architecture_page_exists() -> None:
     absent = []
     for line in (DOCS / "architecture.md").read_text().splitlines():
         answer = line.rpartition("|")[0].partition("|")[2].partition("|")[2] if line.startswith("| ") else line
@@ -61,7 +61,7 @@ def test_every_file_that_the_page_on_architecture_names_exists() -> None:
     assert absent == []
 
 
-def test_the_table_of_rooms_names_each_room_with_its_folders() -> None:
+def test_the_table_of_rooms_lists_each_room_with_its_folders() -> None:
     table = (DOCS / "architecture.md").read_text().partition("\n## Parts")[2].partition("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
     named = {room: set(re.findall(r"`(\w+)/`", row[-1])) for row in rows for room in re.findall(r"`(\w+)/`", row[0])}
@@ -77,7 +77,7 @@ def _folders(floor: str) -> set[str]:
     OUTSIDE,
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_links_of_pages_outside_the_site_lead_to_files_and_headings(path: Path) -> None:
+def test_links_on_pages_outside_the_site_point_to_existing_files_and_headings(path: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", path.read_text()))
     local = [link.partition("#") for link in links if "://" not in link]
     assert [link for link, _, place in local if not _is_there(path.parent / link if link else path, place)] == []
@@ -95,12 +95,12 @@ def _anchors(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=_name)
-def test_tests_that_a_page_names_exist(path: Path) -> None:
+def test_tests_named_on_a_page_exist(path: Path) -> None:
     named = {name.rstrip("./") for name in re.findall(r"\btests/[a-z\d_./-]+", path.read_text())}
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
-def test_commands_that_select_marked_tests_name_a_file_with_such_tests() -> None:
+def test_pytest_commands_that_select_a_marker_name_a_file_with_such_tests() -> None:
     found = [
         command for path in PAGES for command in re.findall(r"pytest -m (\w+) (\S+\.py|tests\S*\w)", path.read_text())
     ]
@@ -113,7 +113,7 @@ def test_commands_that_select_marked_tests_name_a_file_with_such_tests() -> None
     [("Settings", BazelSettings), ("Descriptions", WheelSpec)],
     ids=["settings", "descriptions"],
 )
-def test_the_page_on_jax_has_a_row_for_every_field(heading: str, fields: type[msgspec.Struct]) -> None:
+def test_the_jax_page_has_a_row_for_every_field(heading: str, fields: type[msgspec.Struct]) -> None:
     text = re.split(r"^#+ ", (ROOT / "docs/jax.md").read_text(), flags=re.MULTILINE)
     [section] = [part for part in text if part.startswith(f"{heading}\n")]
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| ")]
@@ -121,7 +121,7 @@ def test_the_page_on_jax_has_a_row_for_every_field(heading: str, fields: type[ms
     assert [field for field in msgspec.structs.fields(fields) if field.encode_name not in named] == []
 
 
-def test_the_page_on_json_names_the_schema_of_every_document() -> None:
+def test_the_json_page_names_the_schema_of_every_document() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "src/rocwheel/cli").glob("*.py"))
     kinds = re.findall(r'print_json\("([a-z._-]+)", (\d+)', sources)
     assert len(kinds) > 40
@@ -130,6 +130,6 @@ def test_the_page_on_json_names_the_schema_of_every_document() -> None:
 
 
 @pytest.mark.parametrize(("page", "folder"), [("device-code.md", "site-packages"), ("verify.md", "artifacts")])
-def test_a_page_says_what_the_folder_of_its_first_command_is(page: str, folder: str) -> None:
+def test_a_page_explains_the_folder_used_in_its_first_command(page: str, folder: str) -> None:
     before_first_command = (DOCS / page).read_text().partition("```console")[0]
     assert f"`{folder}`" in before_first_command

@@ -22,7 +22,7 @@ class _Count(msgspec.Struct, frozen=True):
     files: int = 0
 
 
-def test_a_part_is_replaced_between_its_marks_alone(tmp_path: Path) -> None:
+def test_write_part_replaces_only_the_text_between_its_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Page\n\n<!-- a -->\n\nold\n\n<!-- z -->\n\nend\n")
     write_part(page, "<!-- a -->", "<!-- z -->", "new")
@@ -30,7 +30,7 @@ def test_a_part_is_replaced_between_its_marks_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["<!-- z --> <!-- a -->", "<!-- a -->", "<!-- z -->", ""])
-def test_a_page_without_the_two_marks_stays_as_it_is(tmp_path: Path, text: str) -> None:
+def test_a_page_without_both_marks_in_order_is_refused_and_unchanged(tmp_path: Path, text: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(ValueError, match=re.escape("has no part between '<!-- a -->' and '<!-- z -->'")):
@@ -38,7 +38,7 @@ def test_a_page_without_the_two_marks_stays_as_it_is(tmp_path: Path, text: str) 
     assert page.read_text() == text
 
 
-def test_counts_are_kept_in_order_of_their_names(tmp_path: Path) -> None:
+def test_counts_are_stored_sorted_by_name(tmp_path: Path) -> None:
     file = tmp_path / "runs.json"
     assert read_counts(file, _Count) == {}
     write_counts(file, {"b": _Count(2), "a": _Count(1)})
@@ -46,7 +46,7 @@ def test_counts_are_kept_in_order_of_their_names(tmp_path: Path) -> None:
     assert read_counts(file, _Count) == {"a": _Count(1), "b": _Count(2)}
 
 
-def test_every_test_that_the_pages_name_exists_and_every_row_of_what_was_found_names_one() -> None:
+def test_tests_in_the_results_tables_exist_and_every_row_names_a_test() -> None:
     text = "".join(path.read_text() for path in (ROOT / "docs/trust.md", *_RESULTS))
     rows = re.findall(r"^\| .* \| `(tests/\S+\.py)::(\w+)` \|$", text, re.MULTILINE)
     tables = re.findall(r"\| (?:held by|test) \|\n\|[-|]+\|\n((?:\|.*\n)+)", text)

@@ -85,15 +85,15 @@ def page(tmp_path: Path) -> Iterator[Page]:
         yield opened
 
 
-def test_links_lead_to_files_and_places_that_are_there(built_site: Path) -> None:
+def test_links_point_to_existing_pages_and_anchors(built_site: Path) -> None:
     assert SiteLinks(built_site).broken() == []
 
 
-def test_links_to_other_hosts_lead_to_those_of_known_projects(built_site: Path) -> None:
+def test_links_to_other_hosts_are_limited_to_known_projects(built_site: Path) -> None:
     assert SiteLinks(built_site).hosts - HOSTS == set()
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+def test_broken_links_are_found(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "index.html").write_text('<a href="a/#there">1</a><a href="a/#gone">2</a><a href="b/">3</a>')
     (tmp_path / "a/index.html").write_text('<h1 id="there"><a href="../">1</a><img src="x.png"></h1>')
@@ -105,7 +105,7 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_pages_fit_the_window_and_fetch_nothing_from_elsewhere(site: str, page: Page, width: int) -> None:
+def test_pages_fit_the_window_and_load_nothing_from_other_hosts(site: str, page: Page, width: int) -> None:
     for place in PAGES:
         page.visit(site + place, width=width)
         shown, scrolled = page.run("[document.documentElement.clientWidth, document.documentElement.scrollWidth]")
@@ -114,7 +114,7 @@ def test_pages_fit_the_window_and_fetch_nothing_from_elsewhere(site: str, page: 
     assert {urlsplit(url).hostname for url in page.requests if not url.startswith("data:")} == {"127.0.0.1"}
 
 
-def test_dark_mode_is_one_click_away_and_stays(site: str, page: Page) -> None:
+def test_dark_mode_is_toggled_with_one_click_and_remembered(site: str, page: Page) -> None:
     page.visit(site, width=1280)
     scheme = "document.body.getAttribute('data-md-color-scheme')"
     assert page.run(scheme) == "default"
@@ -125,7 +125,7 @@ def test_dark_mode_is_one_click_away_and_stays(site: str, page: Page) -> None:
 
 
 @pytest.mark.parametrize(("width", "shown"), [(1280, "wide"), (390, "tall")])
-def test_the_landing_page_shows_one_picture_and_four_doors(site: str, page: Page, width: int, shown: str) -> None:
+def test_the_landing_page_shows_one_picture_and_four_links(site: str, page: Page, width: int, shown: str) -> None:
     page.visit(site, width=width)
     visible = (
         "Array.from(document.querySelectorAll('.picture > div')).filter(part => part.offsetHeight)"
@@ -154,7 +154,7 @@ def test_the_landing_page_shows_one_picture_and_four_doors(site: str, page: Page
         ("unreachable-library", "/audit-rules/"),
     ],
 )
-def test_search_finds_pages_and_options_without_any_other_host(site: str, page: Page, typed: str, wanted: str) -> None:
+def test_search_finds_pages_and_options_without_other_hosts(site: str, page: Page, typed: str, wanted: str) -> None:
     page.visit(site, width=1280)
     page.run(f"({SEARCH})({typed!r})")
     assert page.wait_for(
@@ -165,7 +165,7 @@ def test_search_finds_pages_and_options_without_any_other_host(site: str, page: 
     assert {urlsplit(url).hostname for url in page.requests if not url.startswith("data:")} == {"127.0.0.1"}
 
 
-def test_a_copy_button_copies_commands_without_prompts_and_output(site: str, page: Page) -> None:
+def test_the_copy_button_copies_commands_without_prompts_and_output(site: str, page: Page) -> None:
     page.allow_clipboard(site.rstrip("/"))
     page.visit(site + "jax/", width=1280)
     page.wait_for("document.querySelectorAll('.language-console [data-clipboard-target]').length > 3")
@@ -190,7 +190,7 @@ def test_a_copy_button_copies_commands_without_prompts_and_output(site: str, pag
 
 
 @pytest.mark.parametrize(("width", "scrolls"), [(1280, False), (390, True)])
-def test_code_fits_a_wide_window_and_scrolls_visibly_in_a_narrow_one(
+def test_code_fits_a_wide_window_and_has_a_visible_scrollbar_in_a_narrow_window(
     site: str, page: Page, width: int, scrolls: bool
 ) -> None:
     page.visit(site + "device-code/", width=width)
@@ -201,7 +201,7 @@ def test_code_fits_a_wide_window_and_scrolls_visibly_in_a_narrow_one(
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_page_names_the_repository_and_the_version(site: str, page: Page, width: int) -> None:
+def test_every_page_links_to_the_repository_and_shows_the_version(site: str, page: Page, width: int) -> None:
     for place in ("", "device-code/"):
         page.visit(site + place, width=width)
         assert (
@@ -210,7 +210,7 @@ def test_every_page_names_the_repository_and_the_version(site: str, page: Page, 
         assert page.run("document.querySelector('.md-copyright a').href") == "https://github.com/rocwheel/rocwheel"
 
 
-def test_the_page_on_options_has_every_command_and_option() -> None:
+def test_the_options_page_lists_every_command_and_option() -> None:
     text = options_page()
     load_commands()
     for words, command in commands(app, ("rocwheel",)):
@@ -219,7 +219,7 @@ def test_the_page_on_options_has_every_command_and_option() -> None:
         assert [one.opts[0] for one in shown if one.opts[0] not in part] == [], words
 
 
-def test_the_page_on_options_has_advanced_options_and_commands_in_one_place() -> None:
+def test_the_options_page_lists_advanced_options_and_commands_in_one_section() -> None:
     advanced = options_page().partition("\n## Advanced options\n")[2]
     assert "\n### Advanced options of rocwheel device compress\n" in advanced
     assert "<code>--header-version N</code>" in advanced

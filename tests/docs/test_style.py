@@ -29,7 +29,7 @@ def _found(path: Path, text: str) -> list[tuple[int, str, str]]:
         ("It is a copy of what is there.", "name the thing"),
     ],
 )
-def test_a_phrase_is_found_with_what_to_write(tmp_path: Path, text: str, advice: str) -> None:
+def test_a_bad_phrase_is_found_and_reported_with_advice(tmp_path: Path, text: str, advice: str) -> None:
     found = _found(tmp_path / "page.md", f"# Title\n\n{text}\n")
     assert [(line, says) for line, _, says in found][:1] == [(3, advice)]
 
@@ -42,22 +42,22 @@ def test_a_sentence_may_have_25_words_but_not_26(tmp_path: Path) -> None:
     ]
 
 
-def test_items_and_cells_are_sentences_of_their_own(tmp_path: Path) -> None:
+def test_list_items_and_table_cells_are_separate_sentences(tmp_path: Path) -> None:
     half = " ".join(["word"] * 14)
     assert _found(tmp_path / "page.md", f"* {half}\n* {half}\n\n| {half} | {half} |\n|---|---|\n") == []
 
 
-def test_code_and_links_are_not_prose(tmp_path: Path) -> None:
+def test_code_and_links_are_not_checked_as_prose(tmp_path: Path) -> None:
     page = "`alone` and [a page](alone.md)\n\n```sh\nbuild alone\n```\n\n<!-- not run: alone -->\n"
     assert _found(tmp_path / "page.md", page) == []
 
 
-def test_strings_and_docstrings_of_a_module_are_prose_and_its_code_is_not(tmp_path: Path) -> None:
+def test_strings_and_docstrings_in_a_module_are_checked_but_not_its_code(tmp_path: Path) -> None:
     module = '"""Say whom to ask."""\n\nwhom = alone = 1\nprint("this one alone")  # alone\n'
     assert [line for line, *_ in _found(tmp_path / "module.py", module)] == [1, 4]
 
 
-def test_unfinished_files_and_the_sample_are_left_out() -> None:
+def test_unfinished_files_and_the_sample_are_skipped() -> None:
     settings = Settings(unfinished=["docs/*", "docs/*/*", "src/rocwheel/build/*.py"])
     names = {str(path.relative_to(ROOT)) for path in default_files(settings, with_unfinished=False)}
     assert {"README.md", "src/rocwheel/api.py"} <= names

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_prefixes_are_those_of_variables_and_the_default(tmp_path: Path) -> None:
+def test_prefixes_come_from_environment_variables_and_the_default(tmp_path: Path) -> None:
     # Given ROCM_PATH with a version, HIP_PATH to nowhere, and no /opt/rocm
     (tmp_path / "rocm/.info").mkdir(parents=True)
     (tmp_path / "rocm/.info/version").write_text("7.1.0-42\n")

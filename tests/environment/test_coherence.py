@@ -44,7 +44,7 @@ def test_packages_with_the_same_targets_are_coherent() -> None:
     assert report.common == (TargetId("gfx906"), TargetId("gfx1030"))
 
 
-def test_a_dependency_may_carry_more() -> None:
+def test_a_dependency_may_have_more_targets() -> None:
     assert check_coherence([_carrier("blas", "gfx906 gfx1030"), _carrier("torch", "gfx906", "blas")]).coherent
 
 
@@ -55,7 +55,7 @@ def test_a_dependency_that_lacks_a_target_is_a_gap() -> None:
     assert str(report.gaps[0]) == "blas lacks gfx1100, which torch has; blas has gfx906"
 
 
-def test_a_required_target_that_a_package_lacks_is_a_gap() -> None:
+def test_a_package_that_lacks_a_required_target_is_a_gap() -> None:
     report = check_coherence([_carrier("blas", "gfx906"), _carrier("fft", "gfx906 gfx1100")], [TargetId("gfx1100")])
     assert [str(gap) for gap in report.gaps] == [
         "blas lacks gfx1100, which the list of required targets has; blas has gfx906"
@@ -67,7 +67,7 @@ def test_packages_without_a_common_target_are_not_coherent() -> None:
     assert (report.gaps, report.common, report.coherent) == ((), (), False)
 
 
-def test_a_package_without_device_code_limits_nothing() -> None:
+def test_a_package_without_device_code_does_not_restrict_the_targets() -> None:
     carriers = [_carrier("compiler"), _carrier("blas", "gfx906", "compiler")]
     assert check_coherence(carriers, [TargetId("gfx906")]).coherent
 
@@ -77,7 +77,7 @@ def test_packages_without_any_device_code_are_coherent() -> None:
     assert (report.gaps, report.common, report.coherent) == ((), (), True)
 
 
-def test_code_of_newer_compilers_is_compared_by_name() -> None:
+def test_targets_of_newer_compilers_are_compared_by_name() -> None:
     report = check_coherence([_carrier("blas", "amdgcnspirv gfx1999"), _carrier("fft", "gfx1999 gfx1100", "blas")])
     assert report.gaps == ()
     assert report.common == (TargetId("gfx1100"), TargetId("gfx1999"))
@@ -85,23 +85,23 @@ def test_code_of_newer_compilers_is_compared_by_name() -> None:
     assert [str(gap) for gap in other.gaps] == ["blas lacks gfx1999, which fft has; blas has gfx1100"]
 
 
-def test_a_dependency_that_is_not_given_is_named_and_no_gap() -> None:
+def test_a_dependency_that_is_not_given_is_listed_but_is_not_a_gap() -> None:
     report = check_coherence([_carrier("torch", "gfx906", "fft blas")])
     assert (report.coherent, report.absent) == (True, ("blas", "fft"))
 
 
-def test_a_package_that_completes_another_is_not_absent() -> None:
+def test_a_package_that_completes_another_is_not_listed_as_absent() -> None:
     device = PackageTargets("device", (TargetId("gfx906"),), ("blas",), part_of="blas")
     assert check_coherence([_carrier("blas"), device, _carrier("torch", "gfx906", "device")]).absent == ()
 
 
-def test_the_code_of_a_part_of_a_part_counts() -> None:
+def test_the_code_in_a_part_of_a_part_counts() -> None:
     carriers = [_carrier("a", "gfx906", "b", "b"), _carrier("b", "gfx908", "c", "c"), _carrier("c", "gfx90a")]
     report = check_coherence([*carriers, _carrier("d", "gfx906 gfx908 gfx90a", "c")])
     assert (report.gaps, report.packages) == ((), ("c", "d"))
 
 
-def test_packages_that_complete_one_another_are_refused() -> None:
+def test_packages_that_complete_each_other_are_refused() -> None:
     with pytest.raises(
         InputError,
         match=r"^a: completes b, which in turn completes a; expected a package that completes another package$",
@@ -121,23 +121,23 @@ FAMILIES = [_carrier("libs-a", "gfx942", "", "rocm"), _carrier("libs-b", "gfx110
         pytest.param("rocm", [], id="whatever completes the whole"),
     ],
 )
-def test_a_package_that_needs_some_parts_has_the_code_of_those(requires: str, gaps: list[str]) -> None:
+def test_a_requirement_on_some_parts_is_compared_with_their_code_only(requires: str, gaps: list[str]) -> None:
     report = check_coherence([*FAMILIES, _carrier("torch", "gfx942 gfx1100", requires)])
     assert [str(gap) for gap in report.gaps] == gaps
 
 
-def test_what_a_part_needs_is_compared_with_the_part() -> None:
+def test_dependencies_of_a_part_are_compared_only_with_that_part() -> None:
     carriers = [*FAMILIES[1:], _carrier("libs-a", "gfx942", "fft rocm libs-b", "rocm"), _carrier("fft", "gfx1100")]
     gaps = check_coherence(carriers).gaps
     assert [str(gap) for gap in gaps] == ["fft lacks gfx942, which libs-a has; fft has gfx1100"]
 
 
-def test_a_package_has_its_own_code_and_that_of_its_parts() -> None:
+def test_a_package_has_its_own_code_and_the_code_of_its_parts() -> None:
     carriers = [_carrier("blas", "gfx906"), _carrier("blas-gfx1030", "gfx1030", "blas", "blas")]
     assert check_coherence(carriers).common == (TargetId("gfx906"), TargetId("gfx1030"))
 
 
-def test_a_part_whose_whole_is_not_given_is_a_package() -> None:
+def test_a_part_is_treated_as_a_package_when_its_whole_is_not_given() -> None:
     report = check_coherence([_carrier("device", "gfx906", "blas", "blas"), _carrier("torch", "gfx1030", "device")])
     assert report.packages == ("device", "torch")
     assert [str(gap) for gap in report.gaps] == ["device lacks gfx1030, which torch has; device has gfx906"]
@@ -148,13 +148,13 @@ def test_every_dependency_is_compared() -> None:
     assert [gap.package for gap in report.gaps] == ["b"]
 
 
-def test_packages_that_all_have_no_device_code_do_not_carry_what_is_required() -> None:
+def test_required_targets_are_gaps_when_no_package_has_device_code() -> None:
     report = check_coherence([_carrier("headers")], [TargetId("gfx906")])
     expected = "headers lacks gfx906, which the list of required targets has; headers has no device code"
     assert [str(gap) for gap in report.gaps] == [expected]
 
 
-def test_code_of_device_packages_counts_for_the_library_that_they_complete() -> None:
+def test_code_in_device_packages_counts_for_the_library_they_complete() -> None:
     carriers = [
         _carrier("rocm-sdk-libraries"),
         _carrier("rocm-sdk-device-gfx906", "gfx906", "rocm-sdk-libraries", "rocm-sdk-libraries"),
@@ -179,7 +179,7 @@ def test_code_of_device_packages_counts_for_the_library_that_they_complete() -> 
         pytest.param("gfx1100", "gfx11-generic", False, id="one member does not serve the generic"),
     ],
 )
-def test_features_and_generics_count(carried: str, wanted: str, coherent: bool) -> None:
+def test_features_and_generic_targets_are_considered(carried: str, wanted: str, coherent: bool) -> None:
     report = check_coherence([_carrier("blas", carried), _carrier("torch", wanted, "blas")])
     assert (not report.gaps) is coherent
 
@@ -192,7 +192,7 @@ def test_a_package_given_twice_is_refused() -> None:
         check_coherence([_carrier("blas"), _carrier("fft"), _carrier("blas")])
 
 
-def test_the_largest_coherent_set_keeps_what_all_serve() -> None:
+def test_the_largest_coherent_set_keeps_the_targets_that_all_packages_serve() -> None:
     carriers = [_carrier("blas", "gfx906 gfx11-generic gfx90a"), _carrier("fft", "gfx906 gfx1100 gfx90a:xnack+")]
     assert str(largest_coherent_set(carriers)) == "gfx906;gfx90a:xnack+;gfx1100"
 
@@ -207,13 +207,13 @@ def test_the_largest_coherent_set_keeps_what_all_serve() -> None:
         pytest.param("gfx9-4-generic:xnack+", "gfx942", "gfx942:xnack+", id="generic with a feature"),
     ],
 )
-def test_the_largest_coherent_set_intersects_settings(one: str, other: str, expected: str) -> None:
+def test_the_largest_coherent_set_intersects_feature_settings(one: str, other: str, expected: str) -> None:
     reduced = largest_coherent_set([_carrier("blas", one), _carrier("fft", other)])
     assert str(reduced) == expected
     assert TargetSet.of(reduced) == reduced
 
 
-def test_the_largest_coherent_set_names_an_open_target_rather_than_its_settings() -> None:
+def test_the_largest_coherent_set_prefers_an_open_target_to_its_feature_settings() -> None:
     carriers = [_carrier("blas", "gfx90a"), _carrier("fft", "gfx90a:xnack+ gfx90a:xnack-")]
     assert str(largest_coherent_set(carriers)) == "gfx90a"
 
@@ -237,7 +237,7 @@ def test_every_package_serves_the_largest_coherent_set(lists: list[set[str]]) ->
 
 
 @given(LISTS)
-def test_a_carried_target_that_every_package_serves_is_in_the_largest_coherent_set(lists: list[set[str]]) -> None:
+def test_every_target_that_all_packages_serve_is_in_the_largest_coherent_set(lists: list[set[str]]) -> None:
     carriers = [_carrier(f"p{number}", " ".join(names)) for number, names in enumerate(lists)]
     kept = largest_coherent_set(carriers)
     others = {target for carrier in carriers for target in carrier.targets}
@@ -245,7 +245,7 @@ def test_a_carried_target_that_every_package_serves_is_in_the_largest_coherent_s
 
 
 @given(LISTS)
-def test_the_largest_coherent_set_can_be_given_as_a_set(lists: list[set[str]]) -> None:
+def test_the_largest_coherent_set_is_a_valid_target_set(lists: list[set[str]]) -> None:
     kept = largest_coherent_set([_carrier(f"p{number}", " ".join(names)) for number, names in enumerate(lists)])
     assert TargetSet.of(kept) == kept
 
@@ -268,7 +268,7 @@ def add_wheel(tmp_path: Path) -> AddWheel:
     return make
 
 
-def test_targets_come_from_the_binaries(add_wheel: AddWheel) -> None:
+def test_targets_are_read_from_the_binaries(add_wheel: AddWheel) -> None:
     members = {"x/a.hsaco": bundle_of("gfx1030", "gfx90a:xnack+"), "x/b.co": bundle_of("gfx906"), "x/c.py": b""}
     facts = read_wheel_facts(add_wheel("My.Lib", members))
     assert facts.name == "my-lib"
@@ -276,22 +276,22 @@ def test_targets_come_from_the_binaries(add_wheel: AddWheel) -> None:
     assert facts.roots == frozenset({"x"})
 
 
-def test_a_kpack_file_names_its_target(add_wheel: AddWheel) -> None:
+def test_a_kpack_file_is_read_for_its_target(add_wheel: AddWheel) -> None:
     members = {"x/.kpack/blas_lib_gfx90a:xnack+.kpack": make_kpack({("lib/libx.so", 0, "gfx90a:xnack+"): b"code"})}
     assert read_wheel_facts(add_wheel("x", members)).targets == (TargetId("gfx90a", xnack=True),)
 
 
-def test_a_kpack_file_for_a_gpu_newer_than_the_catalog_names_it(add_wheel: AddWheel) -> None:
+def test_the_name_of_a_kpack_file_may_contain_a_gpu_newer_than_the_catalog(add_wheel: AddWheel) -> None:
     assert read_wheel_facts(add_wheel("x", {"x/blas_lib_gfx1999.kpack": b""})).targets == (TargetId("gfx1999"),)
 
 
-def test_a_kpack_file_that_names_no_gpu_is_refused(add_wheel: AddWheel) -> None:
+def test_a_kpack_file_whose_name_has_no_gpu_is_refused(add_wheel: AddWheel) -> None:
     wheel = add_wheel("x", {"x/blas_lib_generic.kpack": b""})
     with pytest.raises(InputError, match=re.escape(f"{wheel}!x/blas_lib_generic.kpack: 'generic' isn't a known GPU")):
         read_wheel_facts(wheel)
 
 
-def test_a_declaration_that_agrees_is_fine(add_wheel: AddWheel) -> None:
+def test_a_declaration_that_matches_the_binaries_is_accepted(add_wheel: AddWheel) -> None:
     wheel = add_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906]))
     assert read_wheel_facts(wheel).targets == (GFX906,)
 
@@ -319,7 +319,7 @@ def test_requirements_are_followed_through_packages_and_extras(add_wheel: AddWhe
     assert carriers[1].requires == ("rocm-core",)
 
 
-def test_requirements_that_are_not_given_are_named_and_not_followed(add_wheel: AddWheel) -> None:
+def test_requirements_on_packages_that_are_not_given_are_listed_but_not_followed(add_wheel: AddWheel) -> None:
     wheels = [add_wheel("a", {"a/x": b""}, ["b", "numpy", "c; extra == 'x'"]), add_wheel("b", {"b/x": b""}, ["d"])]
     assert [c.requires for c in wheel_package_targets([read_wheel_facts(w) for w in wheels])] == [
         ("b", "d", "numpy"),
@@ -327,7 +327,7 @@ def test_requirements_that_are_not_given_are_named_and_not_followed(add_wheel: A
     ]
 
 
-def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None:
+def test_wheels_of_the_same_package_are_merged_when_their_targets_match() -> None:
     wheels = [WheelFacts(f"{tag}.whl", "a", ("b",), (GFX906,), frozenset("a")) for tag in ("cp311", "cp312")]
     assert wheel_package_targets(wheels) == [PackageTargets("a", (GFX906,), ("b",))]
     needier = WheelFacts("cp313.whl", "a", ("c",), (GFX906,), frozenset("a"))
@@ -350,7 +350,7 @@ def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None
         ),
     ],
 )
-def test_wheels_of_one_package_that_differ_are_refused_with_the_difference(other: WheelFacts, message: str) -> None:
+def test_differing_wheels_of_one_package_are_refused_with_the_difference(other: WheelFacts, message: str) -> None:
     one = WheelFacts("one.whl", "a", (), (GFX906,), frozenset("a"), "1.0")
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         wheel_package_targets([one, other])
@@ -360,9 +360,7 @@ def test_wheels_of_one_package_that_differ_are_refused_with_the_difference(other
     ("requirement", "named"),
     [("b==1.0", "b"), ("b>=0.9", "b"), ("b==2.0", "b==2.0"), ("b[x]<1", "b<1")],
 )
-def test_a_requirement_that_the_given_version_does_not_meet_is_named_with_its_version(
-    requirement: str, named: str
-) -> None:
+def test_an_unsatisfied_requirement_is_listed_with_its_version(requirement: str, named: str) -> None:
     wheels = [
         WheelFacts("a.whl", "a", (requirement,), (), frozenset("a"), "1.0"),
         WheelFacts("b.whl", "b", (), (), frozenset("b"), "1.0"),
@@ -381,7 +379,7 @@ def test_a_requirement_that_the_given_version_does_not_meet_is_named_with_its_ve
         pytest.param("py3-none-any", ("arm", "linux", "old", "windows", "x86"), id="any"),
     ],
 )
-def test_markers_hold_for_what_the_tags_of_a_wheel_allow(tag: str, needed: tuple[str, ...]) -> None:
+def test_markers_are_evaluated_for_the_tags_of_the_wheel(tag: str, needed: tuple[str, ...]) -> None:
     requirements = (
         "old; python_version < '3.11'",
         "linux; sys_platform == 'linux'",
@@ -394,7 +392,7 @@ def test_markers_hold_for_what_the_tags_of_a_wheel_allow(tag: str, needed: tuple
     assert wheel_package_targets([wheel])[0].requires == needed
 
 
-def test_markers_of_what_a_wheel_needs_are_judged_where_that_wheel_can_be_installed() -> None:
+def test_markers_in_a_required_wheel_are_evaluated_for_its_own_tags() -> None:
     wheels = [
         WheelFacts("a-1.0-cp314-cp314-linux_x86_64.whl", "a", ("b",), (), frozenset()),
         WheelFacts("b-1.0-py3-none-any.whl", "b", ("c; python_version < '3.11'", "d"), (), frozenset()),
@@ -402,7 +400,7 @@ def test_markers_of_what_a_wheel_needs_are_judged_where_that_wheel_can_be_instal
     assert [carrier.requires for carrier in wheel_package_targets(wheels)] == [("b", "d"), ("c", "d")]
 
 
-def test_a_wheel_without_folders_completes_nothing() -> None:
+def test_a_wheel_without_folders_does_not_complete_another() -> None:
     wheels = [
         WheelFacts("a.whl", "a", (), (GFX906,), frozenset("a")),
         WheelFacts("b.whl", "b", ("a",), (GFX906,), frozenset()),
@@ -410,7 +408,7 @@ def test_a_wheel_without_folders_completes_nothing() -> None:
     assert [carrier.part_of for carrier in wheel_package_targets(wheels)] == ["", ""]
 
 
-def test_packages_that_need_one_another_are_followed_once(add_wheel: AddWheel) -> None:
+def test_packages_that_require_each_other_are_followed_only_once(add_wheel: AddWheel) -> None:
     wheels = [add_wheel("a", {"a/x": b""}, ["b"]), add_wheel("b", {"b/x": b""}, ["a"])]
     assert [carrier.requires for carrier in wheel_package_targets([read_wheel_facts(w) for w in wheels])] == [
         ("b",),
@@ -418,7 +416,7 @@ def test_packages_that_need_one_another_are_followed_once(add_wheel: AddWheel) -
     ]
 
 
-def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(add_wheel: AddWheel) -> None:
+def test_a_wheel_inside_the_folder_of_a_required_wheel_completes_that_wheel(add_wheel: AddWheel) -> None:
     libraries = add_wheel("rocm-sdk-libraries", {"_libraries/__init__.py": b"", "libraries/__init__.py": b""})
     device = add_wheel("rocm-sdk-device-gfx906", {"_libraries/.kpack/x_lib_gfx906.kpack": b""}, ["rocm-sdk-libraries"])
     carriers = wheel_package_targets([read_wheel_facts(libraries), read_wheel_facts(device)])
@@ -440,7 +438,7 @@ def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(add_wheel
         pytest.param("acme-gfx1250", "gfx1250 gfx1250-strict", "acme-blas", id="early silicon shares the package"),
     ],
 )
-def test_a_wheel_completes_one_that_it_shares_a_folder_with_when_it_is_named_for_its_gpus(
+def test_a_wheel_named_for_its_gpus_completes_a_required_wheel_in_the_same_folder(
     name: str, targets: str, part_of: str
 ) -> None:
     ids = tuple(map(parse_target_id, targets.split()))
@@ -451,7 +449,7 @@ def test_a_wheel_completes_one_that_it_shares_a_folder_with_when_it_is_named_for
     assert wheel_package_targets(wheels)[0].part_of == part_of
 
 
-def test_a_wheel_with_a_folder_of_its_own_completes_nothing() -> None:
+def test_a_wheel_with_a_folder_of_its_own_does_not_complete_another() -> None:
     wheels = [
         WheelFacts("a.whl", "acme-gfx906", ("acme-blas",), (GFX906,), frozenset({"acme", "other"})),
         WheelFacts("b.whl", "acme-blas", (), (), frozenset({"acme"})),
@@ -459,7 +457,7 @@ def test_a_wheel_with_a_folder_of_its_own_completes_nothing() -> None:
     assert wheel_package_targets(wheels)[0].part_of == ""
 
 
-def test_a_pre_release_meets_a_requirement() -> None:
+def test_a_prerelease_satisfies_a_requirement() -> None:
     wheels = [
         WheelFacts("a.whl", "a", ("b>=6",), (), frozenset("a"), "1.0"),
         WheelFacts("b.whl", "b", (), (), frozenset("b"), "7.0.0rc1"),
@@ -478,12 +476,12 @@ def test_a_pre_release_meets_a_requirement() -> None:
         ("py3-none-macosx_11_0_universal2", "sys_platform == 'linux'", False),
     ],
 )
-def test_a_marker_holds_where_some_python_of_the_tag_has_it(tag: str, marker: str, *, holds: bool) -> None:
+def test_a_marker_holds_if_it_is_true_for_some_python_of_the_tag(tag: str, marker: str, *, holds: bool) -> None:
     wheel = WheelFacts(f"dist/a-1.0-{tag}.whl", "a", (f"b; {marker}",), (), frozenset())
     assert wheel_package_targets([wheel])[0].requires == (("b",) if holds else ())
 
 
-def test_wheels_named_for_their_gpus_do_not_complete_one_another() -> None:
+def test_wheels_named_for_their_gpus_do_not_complete_each_other() -> None:
     wheels = [
         WheelFacts("a.whl", "a-gfx906", ("b-gfx1030",), (GFX906,), frozenset({"acme"})),
         WheelFacts("b.whl", "b-gfx1030", ("a-gfx906",), (GFX1030,), frozenset({"acme"})),
@@ -512,7 +510,7 @@ def test_packages_that_share_a_folder_are_compared(requires_back: tuple[str, ...
         ),
     ],
 )
-def test_what_is_not_a_wheel_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+def test_a_file_that_is_not_a_wheel_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "x-1-py3-none-any.whl"
     path.write_bytes(data)
     with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {found}')}$"):
@@ -520,7 +518,7 @@ def test_what_is_not_a_wheel_is_refused(tmp_path: Path, data: bytes, found: str)
 
 
 @pytest.mark.parametrize("names", ["", "Name: x\nName: y\n"], ids=["none", "two"])
-def test_a_wheel_without_one_name_is_refused(tmp_path: Path, names: str) -> None:
+def test_a_wheel_with_no_name_or_several_names_is_refused(tmp_path: Path, names: str) -> None:
     path = tmp_path / "x-1-py3-none-any.whl"
     with ZipFile(path, "w") as archive:
         archive.writestr("x-1.dist-info/METADATA", f"Metadata-Version: 2.1\n{names}Version: 1\n")
@@ -529,19 +527,19 @@ def test_a_wheel_without_one_name_is_refused(tmp_path: Path, names: str) -> None
         read_wheel_facts(path)
 
 
-def test_a_damaged_library_is_refused_by_name(add_wheel: AddWheel) -> None:
+def test_a_damaged_library_is_refused_with_its_name(add_wheel: AddWheel) -> None:
     wheel = add_wheel("x", {"x/lib.so": Path(sys.executable).resolve().read_bytes()[:200]})
     with pytest.raises(InputError, match=re.escape(f"{wheel}!x/lib.so")):
         read_wheel_facts(wheel)
 
 
-def test_a_damaged_bundle_is_refused_by_name(add_wheel: AddWheel) -> None:
+def test_a_damaged_bundle_is_refused_with_its_name(add_wheel: AddWheel) -> None:
     wheel = add_wheel("x", {"x/a.co": bundle_of("gfx906")[:60]})
     with pytest.raises(InputError, match=re.escape(f"{wheel}!x/a.co")):
         read_wheel_facts(wheel)
 
 
-def test_a_marker_that_compares_what_cannot_be_compared_is_refused(add_wheel: AddWheel) -> None:
+def test_a_marker_that_cannot_be_evaluated_is_refused(add_wheel: AddWheel) -> None:
     wheel = add_wheel("x", {"x/a": b""}, ['blas; sys_platform ~= "linux"'])
     with pytest.raises(InputError, match=re.escape(f"{wheel}: has a Requires-Dist with a marker that can't be eval")):
         wheel_package_targets([read_wheel_facts(wheel)])

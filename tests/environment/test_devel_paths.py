@@ -72,7 +72,7 @@ def read(path: Path, name: str) -> InstalledFile:
 
 @pytest.mark.parametrize("as_wheel", [True, False], ids=["wheel", "installed"])
 @pytest.mark.parametrize("suffix", PACK)
-def test_an_archive_tells_the_paths_of_its_files(tmp_path: Path, suffix: str, as_wheel: bool) -> None:
+def test_the_paths_in_an_archive_are_listed(tmp_path: Path, suffix: str, as_wheel: bool) -> None:
     name = f"rocm_sdk_devel/_devel.tar{suffix}"
     path = package(tmp_path, {name: PACK[suffix](tar(*PATHS))}, as_wheel=as_wheel)
     file = read(path, name)
@@ -80,7 +80,7 @@ def test_an_archive_tells_the_paths_of_its_files(tmp_path: Path, suffix: str, as
 
 
 @pytest.mark.parametrize("as_wheel", [True, False], ids=["wheel", "installed"])
-def test_the_manifest_tells_the_paths_of_what_the_tree_has_of_others(tmp_path: Path, as_wheel: bool) -> None:
+def test_the_manifest_lists_the_paths_of_links_to_other_packages(tmp_path: Path, as_wheel: bool) -> None:
     text = json.dumps({"links": {"bin/a.dll": "_rocm_sdk_core/bin/a.dll"}}).encode()
     path = package(tmp_path, {"rocm_sdk_devel/_links.json": text}, as_wheel=as_wheel)
     assert read(path, "rocm_sdk_devel/_links.json").devel_paths == ("bin/a.dll",)
@@ -108,7 +108,7 @@ WHOLE = tar(*PATHS)
         ("_links.json", b'{"links": []}', "is damaged (Expected `object`, got `array` - at `$.links`)"),
     ],
 )
-def test_what_is_damaged_is_a_problem_of_its_file(
+def test_damage_is_reported_as_a_problem_of_the_file(
     tmp_path: Path, name: str, content: bytes, found: str, as_wheel: bool
 ) -> None:
     path = package(tmp_path, {f"rocm_sdk_devel/{name}": content}, as_wheel=as_wheel)
@@ -116,7 +116,7 @@ def test_what_is_damaged_is_a_problem_of_its_file(
     assert (file.devel_paths, file.problem.startswith(found)) == ((), True), file.problem
 
 
-def test_an_archive_of_far_more_than_libraries_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_with_an_implausible_compression_ratio_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = lzma.compress(WHOLE + bytes(64 << 20))
     with pytest.raises(
@@ -126,13 +126,13 @@ def test_an_archive_of_far_more_than_libraries_hold_is_refused(monkeypatch: pyte
         read_archive_paths("_devel.tar.xz", [content], 10)
 
 
-def test_a_large_archive_may_be_packed_to_a_hundredth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_archive_may_have_a_compression_ratio_of_100(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = lzma.compress(WHOLE + bytes(100 * len(lzma.compress(WHOLE))))
     assert read_archive_paths("_devel.tar.xz", [content], len(content)) == PATHS
 
 
-def test_what_an_archive_unpacks_to_is_bounded_by_its_size_in_the_wheel(
+def test_the_unpacked_size_of_an_archive_is_limited_by_its_size_in_the_wheel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given an archive of many equal streams, each of which packs a hundredfold, which deflate packs once more."""
@@ -158,7 +158,7 @@ def test_a_wheel_with_several_archives_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_memory_holds_no_archive() -> None:
+def test_an_archive_is_not_loaded_into_memory() -> None:
     header = tar("_rocm_sdk_devel/a")
     start, block = header[:1024], bytes(1 << 20)
     size = tarfile.TarInfo("_rocm_sdk_devel/big")
@@ -171,6 +171,6 @@ def test_memory_holds_no_archive() -> None:
     assert peak < 8 << 20
 
 
-def test_a_manifest_that_is_no_text_is_refused() -> None:
+def test_a_manifest_that_is_not_text_is_refused() -> None:
     with pytest.raises(InputError, match="is damaged"):
         read_manifest_paths("_links.json", b"\xff")

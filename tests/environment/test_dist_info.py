@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         (b"the library is so good", set()),
     ],
 )
-def test_a_source_mentions_libraries_by_their_names_or_the_beginnings(text: bytes, names: set[str]) -> None:
+def test_library_names_and_their_prefixes_are_found_in_source(text: bytes, names: set[str]) -> None:
     found = mentioned_in_source(text)
     assert names <= found
     assert not {name for name in found if "good" in name or "find" in name}
@@ -48,7 +48,7 @@ def test_a_source_mentions_libraries_by_their_names_or_the_beginnings(text: byte
         (b"[r'bin\\python3.12.dll', 'x.dlls', '.dll']", {"python3.12.dll"}),
     ],
 )
-def test_a_source_mentions_what_tells_the_loader_of_folders(text: bytes, names: set[str]) -> None:
+def test_calls_that_add_loader_folders_are_found_in_source(text: bytes, names: set[str]) -> None:
     assert mentioned_in_source(text) == names
 
 
@@ -62,7 +62,7 @@ PLAIN_SEARCH = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
 @example("ab-libxy.so")
 @example("liblibxy .so")
 @example("xy.so.1.so1 -libab-lib.so.so")
-def test_a_source_is_searched_as_by_one_expression(text: str) -> None:
+def test_searching_a_source_matches_a_single_regular_expression(text: str) -> None:
     data = text.encode()
     assert mentioned_in_source(data) == {name.decode(errors="replace") for name in PLAIN_SEARCH.findall(data)}
 
@@ -70,7 +70,7 @@ def test_a_source_is_searched_as_by_one_expression(text: str) -> None:
 @given(
     st.lists(st.one_of(st.binary(max_size=300), st.sampled_from([b"lib", b".so", b"\0"])), max_size=20).map(b"".join)
 )
-def test_whatever_the_bytes_are_names_are_parts_of_them(data: bytes) -> None:
+def test_mentioned_names_are_always_part_of_the_data(data: bytes) -> None:
     for name in mentioned_in_source(data):
         assert name.encode() in data
         assert ".so" in name or ".dll" in name or name.startswith("lib") or name in {"add_dll_directory", "rocm_sdk"}
@@ -88,7 +88,7 @@ print(sorted(mentioned_in_source(data + b"'libdemo.so.1'")), mentioned_in_source
 """
 
 
-def test_long_runs_of_letters_in_a_source_are_searched() -> None:
+def test_a_source_with_long_runs_of_letters_is_searched_quickly() -> None:
     searched = subprocess.run([sys.executable, "-c", LONG_RUNS], capture_output=True, text=True, check=True, timeout=60)
     assert searched.stdout == f"['libdemo.so.1'] frozenset({{'{'a' * 128}.so.1'}})\n"
 
@@ -103,17 +103,17 @@ def test_long_runs_of_letters_in_a_source_are_searched() -> None:
         (b"\0" + b"a" * 200 + b".so\0", {"a" * 128 + ".so"}),
     ],
 )
-def test_a_binary_mentions_libraries_as_strings_of_c(data: bytes, names: set[str]) -> None:
+def test_library_names_in_a_binary_are_found_as_c_strings(data: bytes, names: set[str]) -> None:
     assert mentioned_in_binary(memoryview(data)) == names
 
 
 @pytest.mark.parametrize("place", range((4 << 20) - 20, (4 << 20) + 20))
-def test_a_name_is_found_wherever_a_large_binary_is_cut_for_reading(place: int) -> None:
+def test_a_name_across_a_chunk_boundary_of_a_large_binary_is_found(place: int) -> None:
     data = bytes(place) + b"libdemo.so.1" + bytes(1 << 20)
     assert mentioned_in_binary(memoryview(data)) == {"libdemo.so.1"}
 
 
-def test_the_sources_of_wheels_and_folders_have_their_mentions(tmp_path: Path) -> None:
+def test_mentions_are_read_from_sources_in_wheels_and_folders(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/__init__.py": b'CDLL("libdemo.so.1")'})
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -144,7 +144,7 @@ def problems(reference: str, module: bytes = MODULE) -> list[str]:
         "elsewhere._cli:main",
     ],
 )
-def test_commands_whose_function_is_there_or_not_to_be_known_have_no_problem(reference: str) -> None:
+def test_commands_whose_function_exists_or_cannot_be_determined_have_no_problem(reference: str) -> None:
     assert problems(reference) == []
 
 
@@ -158,7 +158,7 @@ def test_commands_whose_function_is_there_or_not_to_be_known_have_no_problem(ref
         ("rm -rf", "the command 'roc-obj' has no function: expected module:function, found 'rm -rf'"),
     ],
 )
-def test_other_commands_have_one(reference: str, found: str) -> None:
+def test_commands_whose_function_is_missing_have_a_problem(reference: str, found: str) -> None:
     assert problems(reference) == [found]
 
 
@@ -166,11 +166,11 @@ def test_other_commands_have_one(reference: str, found: str) -> None:
     "module",
     [b"from x import *", b"def __getattr__(name): ...", b"globals()['main'] = 1", b"not Python at all"],
 )
-def test_modules_whose_names_only_show_when_they_run_are_not_judged(module: bytes) -> None:
+def test_modules_that_define_names_only_at_run_time_are_not_judged(module: bytes) -> None:
     assert problems("demo._cli:main", module) == []
 
 
-def test_a_module_of_more_than_256_kib_is_not_judged() -> None:
+def test_a_module_larger_than_256_kib_is_not_judged() -> None:
     (found,) = problems("demo._cli:main", b"x" * (256 << 10))
     assert found == "the command 'roc-obj' calls main in demo/_cli.py, which doesn't define it"
     assert problems("demo._cli:main", b"x" * (256 << 10) + b"\n") == []
@@ -189,18 +189,18 @@ def judged(commands: dict[str, str], texts: dict[str, bytes]) -> tuple[list[str]
     return [problem.facts[1] for problem in found], read
 
 
-def test_modules_of_one_mib_together_are_judged_in_the_order_of_their_commands() -> None:
+def test_only_one_mib_of_modules_is_judged_in_the_order_of_the_commands() -> None:
     texts = {f"m{number}.py": b"#" * (256 << 10) for number in range(6)}
     problematic, read = judged({f"c{number}": f"m{number}:main" for number in range(6)}, texts)
     assert problematic == ["c0", "c1", "c2", "c3"]
     assert read == ["m0.py", "m1.py", "m2.py", "m3.py"]
 
 
-def test_a_module_of_several_commands_is_read_once() -> None:
+def test_a_module_with_several_commands_is_read_once() -> None:
     assert judged({"a": "m:one", "b": "m:two"}, {"m.py": b"def one(): pass"}) == (["b"], ["m.py"])
 
 
-def test_a_text_that_is_none_of_entry_points_is_one_problem() -> None:
+def test_a_malformed_entry_points_file_is_one_problem() -> None:
     (problem,) = find_script_problems(b"demo", (), lambda _: b"")
     assert problem.found == "its entry_points.txt can't be read (MissingSectionHeaderError)"
 
@@ -212,7 +212,7 @@ INFO = {
 }
 
 
-def test_wheels_and_environments_have_the_same_problems(tmp_path: Path) -> None:
+def test_wheels_and_environments_report_the_same_problems(tmp_path: Path) -> None:
     files = {"demo/__init__.py": "", "demo/_cli.py": MODULE.decode()}
     files |= {f"demo-1.0.dist-info/{name}": text for name, text in INFO.items()}
     wheel = tmp_path / "demo-1.0-py3-none-any.whl"
@@ -228,7 +228,7 @@ def test_wheels_and_environments_have_the_same_problems(tmp_path: Path) -> None:
         ]
 
 
-def test_a_damaged_module_does_not_end_the_reading(tmp_path: Path) -> None:
+def test_a_damaged_module_does_not_stop_the_reading(tmp_path: Path) -> None:
     wheel = tmp_path / "demo-1.0-py3-none-any.whl"
     with ZipFile(wheel, "w") as archive:
         archive.writestr("demo/_cli.py", MODULE)

@@ -72,14 +72,14 @@ def demo(folder: Path, *requires: str, tag: str = "py3-none-any") -> Path:
         (("demo", "not a requirement"), "py3-none-any", []),
     ],
 )
-def test_what_the_wheels_require_without_extras_is_fetched(
+def test_requirements_without_unused_extras_are_fetched(
     tmp_path: Path, requires: tuple[str, ...], tag: str, wanted: list[str]
 ) -> None:
     wheel = demo(tmp_path, *requires, tag=tag)
     assert requirements_to_fetch([wheel], [wheel]) == wanted
 
 
-def test_packages_and_what_they_require_are_there_until_the_end(tmp_path: Path, links: Path) -> None:
+def test_fetched_packages_and_their_requirements_exist_until_the_context_ends(tmp_path: Path, links: Path) -> None:
     with fetched_requirements([demo(tmp_path, "helper")], [], IndexOptions(find_links=(str(links),))) as (site,):
         assert {path.name for path in site.glob("*.dist-info")} == {"helper-2.0.dist-info", "deeper-1.0.dist-info"}
     assert not site.parent.exists()
@@ -96,7 +96,7 @@ with fetched_requirements([Path(sys.argv[1])], [], IndexOptions()):
 """
 
 
-def test_what_a_killed_run_has_fetched_goes_with_the_next(
+def test_packages_fetched_by_a_killed_run_are_removed_by_the_next(
     tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -113,7 +113,7 @@ def test_what_a_killed_run_has_fetched_goes_with_the_next(
 
 
 @pytest.mark.skipif(UV is None, reason="needs uv")
-def test_uv_fetches_where_there_is_no_pip(tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_is_used_when_pip_is_missing(tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: UV)
     monkeypatch.setenv("UV_OFFLINE", "1")
@@ -130,7 +130,7 @@ def test_uv_fetches_where_there_is_no_pip(tmp_path: Path, links: Path, monkeypat
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_for_windows_its_wheels_are_fetched(
+def test_wheels_for_windows_are_fetched_for_a_windows_wheel(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     if tool == "uv" and UV is None:
@@ -164,13 +164,13 @@ def sdk_user(folder: Path, *requires: str, tag: str = "py3-none-manylinux_2_28_x
 
 
 @pytest.mark.parametrize("extras", ["libraries", "libraries,device-all"])
-def test_the_selector_s_sdist_is_built(run: Run, tmp_path: Path, sample_dist: Path, extras: str) -> None:
+def test_the_selector_sdist_is_built(run: Run, tmp_path: Path, sample_dist: Path, extras: str) -> None:
     wheel = sdk_user(tmp_path, f"rocm[{extras}]==7.0.0")
     done = run("audit", wheel, *STRICT, "--with-requirements", "--find-links", sample_dist)
     assert (done.status, json.loads(done.stdout)["findings"]) == (0, [])
 
 
-def test_an_index_provides_the_selector(
+def test_the_selector_can_come_from_an_index(
     run: Run, tmp_path: Path, sample_dist: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "0")
@@ -227,7 +227,7 @@ def test_requirements_of_a_given_selector_are_fetched(tmp_path: Path, sample_dis
     assert requirements_to_fetch([wheel], [wheel, core], [selector]) == wanted[1:]
 
 
-def test_an_audited_folder_provides_its_selector(run: Run, tmp_path: Path, sample_dist: Path) -> None:
+def test_an_audited_folder_can_provide_the_selector(run: Run, tmp_path: Path, sample_dist: Path) -> None:
     shutil.copytree(sample_dist, tmp_path / "dist")
     sdk_user(tmp_path / "dist", "rocm[libraries,device-gfx906]==7.0.0")
     done = run("audit", tmp_path / "dist", *STRICT)
@@ -237,7 +237,7 @@ def test_an_audited_folder_provides_its_selector(run: Run, tmp_path: Path, sampl
     assert [one["rule"] for one in json.loads(done.stdout)["findings"]] == ["requirement-unsatisfied"]
 
 
-def test_a_package_that_is_given_is_not_fetched(tmp_path: Path) -> None:
+def test_a_package_that_is_already_given_is_not_fetched(tmp_path: Path) -> None:
     given = make_wheel(tmp_path, "helper", {"helper/__init__.py": b""}, tag="py3-none-any")
     with fetched_requirements([demo(tmp_path, "helper")], [given], IndexOptions()) as fetched:
         assert fetched == ()
@@ -252,7 +252,7 @@ def test_a_package_that_is_given_is_not_fetched(tmp_path: Path) -> None:
     ],
     ids=["absent", "old", "conflict"],
 )
-def test_what_can_not_be_resolved_is_an_error_with_the_reason(
+def test_an_unresolvable_requirement_is_an_error_with_the_reason(
     tmp_path: Path, links: Path, requires: tuple[str, ...], found: str
 ) -> None:
     options = IndexOptions(find_links=(str(links),))
@@ -263,7 +263,7 @@ def test_what_can_not_be_resolved_is_an_error_with_the_reason(
         pass
 
 
-def test_the_audit_takes_what_is_fetched_for_given(run: Run, tmp_path: Path, links: Path) -> None:
+def test_the_audit_treats_fetched_packages_as_given(run: Run, tmp_path: Path, links: Path) -> None:
     wheel = demo(tmp_path, "helper==1.0", "deeper")
     closed = ("audit", wheel, "--closed", "--select", "requirement-*")
     assert run(*closed).stdout.count("requirement-unavailable") > 0
@@ -271,7 +271,7 @@ def test_the_audit_takes_what_is_fetched_for_given(run: Run, tmp_path: Path, lin
     assert (done.status, done.stderr) == (0, "")
 
 
-def test_a_damaged_wheel_does_not_keep_others_from_the_audit(run: Run, tmp_path: Path, links: Path) -> None:
+def test_a_damaged_wheel_does_not_prevent_the_audit_of_other_wheels(run: Run, tmp_path: Path, links: Path) -> None:
     wheel = demo(tmp_path, "helper==1.0", "deeper")
     damaged = tmp_path / "other-1.0-py3-none-any.whl"
     damaged.write_bytes(b"no wheel")
@@ -282,7 +282,7 @@ def test_a_damaged_wheel_does_not_keep_others_from_the_audit(run: Run, tmp_path:
     assert done.stdout.startswith("5 files, ")
 
 
-def test_options_of_the_index_need_the_fetching(run: Run, tmp_path: Path) -> None:
+def test_index_options_require_with_requirements(run: Run, tmp_path: Path) -> None:
     done = run("audit", demo(tmp_path), "--index-url", "https://example.org/simple")
     assert done.status == 2
     assert "--index-url and --find-links require --with-requirements." in " ".join(done.stderr.split())
@@ -298,5 +298,5 @@ def test_options_of_the_index_need_the_fetching(run: Run, tmp_path: Path) -> Non
         ("Looking in links: /tmp/my-rocm-links, /opt/rocm/wheels, https://rocm.nightlies.example.org/", False),
     ],
 )
-def test_an_error_is_about_the_selector_only_if_it_names_its_distribution(error: str, expected: bool) -> None:
+def test_an_error_concerns_the_selector_only_if_it_names_the_distribution(error: str, expected: bool) -> None:
     assert names_selector(error) is expected

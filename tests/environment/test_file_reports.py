@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 DEP = (MADE / "dep6.dll").read_bytes()
 
 
-def test_a_dll_of_which_nothing_is_taken_is_not_loaded() -> None:
+def test_a_dll_from_which_nothing_is_imported_is_not_listed() -> None:
     report = read_pe_report(memoryview(pe_file("a.dll", "used.dll", unused=("absent.dll",))), name="a.dll")
     assert report is not None
     assert report.imports == ("used.dll",)
 
 
-def test_a_dll_tells_what_it_imports_at_once_and_later() -> None:
+def test_normal_and_delayed_imports_of_a_dll_are_listed() -> None:
     api = read_pe_report(memoryview((MADE / "api7.dll").read_bytes()), name="api7.dll")
     assert api is not None
     assert (api.is_dll, api.is_amd64, api.imports, api.delay_imports, api.faults) == (True, True, (), ("dep6.dll",), ())
@@ -36,23 +36,23 @@ def test_a_dll_tells_what_it_imports_at_once_and_later() -> None:
     assert (program.is_dll, program.imports) == (False, ("api.dll", "dep6.dll"))
 
 
-def test_of_a_file_for_32_bits_only_the_machine_is_known() -> None:
+def test_only_the_machine_of_a_32_bit_file_is_read() -> None:
     report = read_pe_report(memoryview(path_of("t32.exe").read_bytes()), name="t32.exe")
     assert report is not None
     assert (report.machine, report.is_dll, report.pe, report.imports) == (0x14C, False, None, ())
 
 
-def test_data_that_begins_like_a_program_is_none() -> None:
+def test_data_that_begins_with_mz_is_not_necessarily_a_program() -> None:
     assert read_pe_report(memoryview(b"MZ, the initials"), name="notes.txt") is None
 
 
-def test_a_file_named_like_a_dll_that_is_cut_off_is_an_error() -> None:
+def test_a_truncated_dll_is_an_error() -> None:
     with pytest.raises(PeError, match="truncated or damaged"):
         read_pe_report(memoryview(DEP[:100]), name="dep6.dll")
 
 
 @pytest.mark.parametrize("size", [2, 64, 200, 0x180, len(DEP) - 1])
-def test_damage_is_a_problem_of_its_file_and_the_others_are_read(tmp_path: Path, size: int) -> None:
+def test_a_damaged_dll_is_reported_and_other_files_are_read(tmp_path: Path, size: int) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/cut.dll").write_bytes(DEP[:size])
     (tmp_path / "bin/dep6.dll").write_bytes(DEP)
@@ -74,14 +74,14 @@ def test_dlls_in_wheels_are_read_like_those_in_folders(tmp_path: Path) -> None:
     assert packed == read_tree([tmp_path / "tree"]).by_path["dep6.dll"].windows
 
 
-def test_an_environment_of_windows_has_its_packages_in_lib(tmp_path: Path) -> None:
+def test_a_windows_environment_has_its_packages_in_lib(tmp_path: Path) -> None:
     info = tmp_path / "Lib/site-packages/demo-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
     assert [owner.name for owner in read_tree([tmp_path]).distributions][:1] == ["demo"]
 
 
-def test_a_wrong_machine_is_told(tmp_path: Path) -> None:
+def test_a_dll_for_another_machine_is_recognized(tmp_path: Path) -> None:
     data = bytearray(DEP)
     (at,) = struct.unpack_from("<I", data, 0x3C)
     struct.pack_into("<H", data, at + 4, 0xAA64)

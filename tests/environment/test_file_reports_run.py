@@ -53,17 +53,17 @@ def found(report: DeviceReport) -> tuple[str, ...]:
     return tuple(fault.found for fault in report.faults)
 
 
-def test_faults_have_facts_that_no_wording_changes(tmp_path: Path) -> None:
+def test_the_facts_of_a_fault_do_not_depend_on_its_wording(tmp_path: Path) -> None:
     (fault,) = assembled(tmp_path, note(True, **{"amdhsa.target": TARGET})).faults
     assert fault.facts == ("scale", "0", ".name")
 
 
-def test_sound_metadata_has_no_faults(tmp_path: Path) -> None:
+def test_valid_metadata_has_no_faults(tmp_path: Path) -> None:
     report = assembled(tmp_path, note("y", **{"amdhsa.target": TARGET}))
     assert report == DeviceReport((), ("gfx906",), (4,))
 
 
-def test_a_name_that_yaml_took_for_a_boolean_is_a_fault(tmp_path: Path) -> None:
+def test_a_name_parsed_as_a_yaml_boolean_is_a_fault(tmp_path: Path) -> None:
     report = assembled(tmp_path, note(True, **{"amdhsa.target": TARGET}))
     assert found(report) == ("has a kernel 'scale' in which .name of argument 0 is a boolean, not a string",)
 
@@ -71,7 +71,7 @@ def test_a_name_that_yaml_took_for_a_boolean_is_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "word"), [(None, "nil"), (1, "an integer"), (False, "a boolean"), (1.5, "a float"), ([], "a list")]
 )
-def test_names_that_are_no_strings_are_faults(tmp_path: Path, value: object, word: str) -> None:
+def test_names_that_are_not_strings_are_faults(tmp_path: Path, value: object, word: str) -> None:
     arguments = [{".name": "x", ".type_name": value}, {".name": value}, {".offset": 0}]
     metadata = {"amdhsa.target": TARGET, "amdhsa.kernels": [{".name": "k"}, {".name": value, ".args": arguments}]}
     assert found(assembled(tmp_path, metadata)) == (
@@ -95,11 +95,11 @@ def test_metadata_without_a_target_is_a_fault(tmp_path: Path) -> None:
     ],
     ids=["number", "list of numbers", "arguments are a number", "an argument is none"],
 )
-def test_metadata_of_another_shape_is_a_fault(tmp_path: Path, kernels: object, fault: str) -> None:
+def test_metadata_of_the_wrong_type_is_a_fault(tmp_path: Path, kernels: object, fault: str) -> None:
     report = assembled(tmp_path, {"amdhsa.target": TARGET, "amdhsa.kernels": kernels})
     assert found(report) == (fault,)
 
 
-def test_metadata_that_is_nested_without_end_is_a_fault(tmp_path: Path) -> None:
+def test_metadata_that_is_nested_too_deeply_is_a_fault(tmp_path: Path) -> None:
     [fault] = assembled(tmp_path, b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0").faults
     assert fault.found.startswith("has a metadata note that isn't MessagePack (maximum recursion depth exceeded")

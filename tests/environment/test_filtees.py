@@ -69,7 +69,7 @@ CASES = {
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
-def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> None:
+def test_the_model_loads_the_same_libraries_as_the_loader(tmp_path: Path, name: str) -> None:
     root = build_tree(tmp_path / "tree", Lib("top.so", ("a.so",), "$ORIGIN"), *CASES[name])
     (root / "lib/t.so").write_text("text")
     disk = FileSystem()
@@ -78,7 +78,7 @@ def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> Non
     assert real == model_libraries(root / "top.so", disk, HostLibraries(disk))
 
 
-def test_a_text_in_the_place_of_a_filtee_keeps_the_library_from_being_loaded(tmp_path: Path) -> None:
+def test_a_text_file_in_place_of_a_filtee_prevents_loading(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", Lib("top.so", ("a.so",), "$ORIGIN"), user(f"{FILTER}t.so"), *FILTEES)
     (root / "lib/t.so").write_text("text")
     disk = FileSystem()
@@ -86,7 +86,7 @@ def test_a_text_in_the_place_of_a_filtee_keeps_the_library_from_being_loaded(tmp
     assert model_libraries(root / "top.so", disk, HostLibraries(disk)) is None
 
 
-def test_a_filtee_that_is_absent_keeps_the_library_from_being_loaded(tmp_path: Path) -> None:
+def test_a_missing_filtee_prevents_loading(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", user(f"{FILTER}absent.so", f"{AUXILIARY}also.so", needed=()))
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
@@ -97,13 +97,13 @@ def test_a_filtee_that_is_absent_keeps_the_library_from_being_loaded(tmp_path: P
     ]
 
 
-def test_filtees_are_read_in_their_order(tmp_path: Path) -> None:
+def test_filtees_are_read_with_their_kind(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", user(f"{FILTER}f.so", f"{AUXILIARY}g.so", needed=()))
     elf = read_elf((root / "a.so").read_bytes(), name="a.so")
     assert set(elf.filtees) == {Filtee("f.so", is_optional=False), Filtee("g.so", is_optional=True)}
 
 
-def test_symbols_of_filtees_are_found(tmp_path: Path) -> None:
+def test_symbols_in_filtees_are_found(tmp_path: Path) -> None:
     function = "int f(void) { return 1; }"
     libraries = [Lib("a.so", ("b.so",), "$ORIGIN", source="int f(void); int g(void) { return f(); }")]
     libraries += [Lib("b.so", run_path="$ORIGIN", options=(f"{FILTER}c.so",)), Lib("c.so", source=function)]
@@ -114,7 +114,7 @@ def test_symbols_of_filtees_are_found(tmp_path: Path) -> None:
     assert len(Subject(read_tree([root]), AuditSettings()).processes) == 3
 
 
-def test_run_paths_lead_to_filtees(tmp_path: Path) -> None:
+def test_the_suggested_run_path_includes_the_folders_of_filtees(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", user(f"{FILTER}f.so", f"{AUXILIARY}absent.so", run_path=""), *FILTEES)
     wheel = make_wheel(tmp_path / "dist", "demo", {f"demo/{path}": root / path for path in ("a.so", "lib/f.so")})
     elf = read_elf((root / "a.so").read_bytes(), name="a.so")

@@ -26,7 +26,7 @@ def findings(run: Run, wheel: Path, *given: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("requirement", ["rocm==7.0.0", "rocm[libraries]==7.0.0", "rocm[libraries,device-gfx906]>=7"])
-def test_a_selector_in_the_given_folder_provides_rocm(
+def test_a_selector_in_a_given_folder_provides_rocm(
     requirement: str, run: Run, sample_dist: Path, tmp_path: Path
 ) -> None:
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/__init__.py": b""}, requires=(requirement,), tag="py3-none-any")
@@ -44,7 +44,7 @@ def test_a_selector_in_the_given_folder_provides_rocm(
         ),
     ],
 )
-def test_another_version_or_extra_than_the_selector_has_is_found(
+def test_a_version_or_extra_that_the_selector_lacks_is_reported(
     requirement: str, found: str, run: Run, sample_dist: Path, tmp_path: Path
 ) -> None:
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/__init__.py": b""}, requires=(requirement,), tag="py3-none-any")
@@ -59,7 +59,7 @@ def test_a_folder_without_the_selector_does_not_provide_rocm(run: Run, sample_di
     ]
 
 
-def test_an_extra_that_adds_nothing_is_an_extra(run: Run, tmp_path: Path) -> None:
+def test_an_empty_extra_is_still_an_extra(run: Run, tmp_path: Path) -> None:
     sdist = write_selector(tmp_path / "sdk")
     make_wheel(tmp_path / "sdk", "rocm-sdk-core", {"x.py": b""}, version="7.0.0", tag="py3-none-any")
     wheel = make_wheel(tmp_path / "dist", "ext", {"y.py": b""}, requires=("rocm[device]",), tag="py3-none-any")

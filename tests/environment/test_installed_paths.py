@@ -18,7 +18,7 @@ from rocwheel.environment.run_path_entries import resolve_entry
         ("lib/python3.11/site-packages", "x/lib", "demo", "$ORIGIN/../x/lib"),
     ],
 )
-def test_programs_name_the_site_packages_of_their_python(
+def test_run_paths_of_programs_use_the_site_packages_folder_of_their_python(
     site: str, folder: str, origin: str, entry: str | None
 ) -> None:
     layout = InstalledLayout(site)

@@ -23,16 +23,16 @@ from rocwheel.environment.known_libraries import (
 
 
 @pytest.mark.parametrize("name", ["libcudart.so.12", "libcublasLt.so.11", "libcudnn_ops.so.9", "libcuda.so.1"])
-def test_libraries_of_cuda_are_known(name: str) -> None:
+def test_cuda_libraries_are_recognized(name: str) -> None:
     assert is_cuda_library(name)
 
 
 @pytest.mark.parametrize("name", ["libamdhip64.so.7", "libhipblas.so.3", "libcurl.so.4", "libnuma.so.1", "libc.so.6"])
-def test_other_libraries_are_none_of_cuda(name: str) -> None:
+def test_other_libraries_are_not_cuda_libraries(name: str) -> None:
     assert not is_cuda_library(name)
 
 
-def test_opencl_belongs_to_no_toolkit_alone() -> None:
+def test_opencl_is_shared_by_toolkits() -> None:
     assert is_shared_by_toolkits("libOpenCL.so.1")
     assert not is_shared_by_toolkits("libamdhip64.so.7")
 
@@ -49,7 +49,7 @@ def test_opencl_belongs_to_no_toolkit_alone() -> None:
         "/usr/local/cuda-12.4/targets/x86_64-linux/lib",
     ],
 )
-def test_folders_of_toolkits_are_known_by_their_names(path: str) -> None:
+def test_toolkit_folders_are_recognized_by_name(path: str) -> None:
     assert is_toolkit_folder(path)
 
 
@@ -67,7 +67,7 @@ def test_folders_of_toolkits_are_known_by_their_names(path: str) -> None:
         "rocm/lib",
     ],
 )
-def test_other_folders_are_of_no_toolkit(path: str) -> None:
+def test_other_folders_are_not_toolkit_folders(path: str) -> None:
     assert not is_toolkit_folder(path)
 
 
@@ -75,16 +75,16 @@ def test_other_folders_are_of_no_toolkit(path: str) -> None:
     "name",
     ["librocm-openblas.so.0.3", "librocm-openblas.so", "librocm_sysdeps_elf.so.2", "libOpenCL.so.2", "libomp.so.5"],
 )
-def test_libraries_of_other_projects_say_nothing_of_the_release_of_rocm(name: str) -> None:
+def test_libraries_of_other_projects_are_not_versioned_by_rocm(name: str) -> None:
     assert not is_versioned_by_rocm(name)
 
 
 @pytest.mark.parametrize("name", ["libamdhip64.so.6", "librocblas.so.4", "librocm_smi64.so.7", "librocm_kpack.so.0"])
-def test_libraries_of_rocm_tell_its_release(name: str) -> None:
+def test_rocm_libraries_are_versioned_by_rocm(name: str) -> None:
     assert is_versioned_by_rocm(name)
 
 
-def test_a_library_of_the_cuda_toolkit_comes_with_no_driver() -> None:
+def test_cuda_toolkit_libraries_have_no_driver() -> None:
     assert [driver_of_library(name) for name in ("libcudart.so.12", "libcublas.so.12", "libamdhip64.so.7")] == [""] * 3
 
 
@@ -99,13 +99,13 @@ def test_a_library_of_the_cuda_toolkit_comes_with_no_driver() -> None:
         ("libz.so.1", ("torch",), ""),
     ],
 )
-def test_a_library_is_brought_by_the_required_package_that_is_known_for_it(
+def test_a_library_is_attributed_to_the_required_package_known_to_contain_it(
     library: str, packages: tuple[str, ...], package: str
 ) -> None:
     assert package_of_library(library, packages) == package
 
 
-def test_libraries_of_torch_are_known_to_be_in_its_folder() -> None:
+def test_torch_libraries_are_known_to_be_in_the_torch_folder() -> None:
     (torch,) = known_package_folders()
     assert (torch.distribution, torch.folder) == ("torch", "torch/lib")
     assert {"libtorch.so", "libtorch_hip.so", "libc10.so"} <= {*torch.libraries}
@@ -142,12 +142,12 @@ def test_libraries_of_torch_are_known_to_be_in_its_folder() -> None:
         ("libgcc_s_seh-1.dll", None),
     ],
 )
-def test_every_dll_is_of_one_kind_or_for_packages_to_bring(name: str, kind: DllKind | None) -> None:
+def test_dlls_are_classified_by_name(name: str, kind: DllKind | None) -> None:
     assert kind_of_dll(name) is kind
     assert is_driver_dll(name) is (kind is DllKind.DRIVER)
 
 
-def test_python_brings_two_libraries_of_visual_cpp() -> None:
+def test_python_ships_two_visual_cpp_libraries() -> None:
     assert [name for name in ("vcruntime140.dll", "VCRUNTIME140_1.dll", "msvcp140.dll") if comes_with_python(name)] == [
         "vcruntime140.dll",
         "VCRUNTIME140_1.dll",
@@ -165,7 +165,7 @@ def test_python_brings_two_libraries_of_visual_cpp() -> None:
         ("torch_cpu.dll", ""),
     ],
 )
-def test_the_packages_of_rocm_have_their_dlls(name: str, distribution: str) -> None:
+def test_dlls_of_the_rocm_packages_are_known(name: str, distribution: str) -> None:
     found = find_sdk_dll(name)
     assert (found.distribution if found else "") == distribution
 
@@ -181,7 +181,7 @@ def test_the_packages_of_rocm_have_their_dlls(name: str, distribution: str) -> N
         pytest.param(["x.dll.a"], "x.lib", "", id="no folder"),
     ],
 )
-def test_an_import_library_of_gnu_linkers_has_a_name_that_others_expect(
+def test_gnu_import_libraries_are_listed_with_the_name_that_other_linkers_expect(
     paths: list[str], expected: str, beside: str
 ) -> None:
     assert list(gnu_import_libraries(paths)) == [GnuImportLibrary(paths[0], expected, beside)]
@@ -194,5 +194,5 @@ def test_an_import_library_of_gnu_linkers_has_a_name_that_others_expect(
         pytest.param(["demo/_c.cp312-win_amd64.pyd", "demo/_c.cp312-win_amd64.dll.a"], id="extension module"),
     ],
 )
-def test_others_are_none(paths: list[str]) -> None:
+def test_other_files_are_not_gnu_import_libraries(paths: list[str]) -> None:
     assert list(gnu_import_libraries(paths)) == []

@@ -180,7 +180,7 @@ def in_image_with_meson(folder: Path, environment: dict[str, str]) -> Path:
     ],
     ids=["sh", "make", "cmake and make", "cmake and ninja", "meson"],
 )
-def test_what_a_dockerfile_sets_reaches_the_linker_through_every_build_tool(
+def test_environment_variables_in_a_dockerfile_reach_the_linker_through_every_build_tool(
     tmp_path: Path, program: str, build: Callable[[Path, dict[str, str]], Path]
 ) -> None:
     if shutil.which(program) is None or shutil.which("gcc") is None:
@@ -214,7 +214,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("tool", "tag"), CASES, ids=lambda value: getattr(value, "name", value))
-def test_the_tool_writes_the_run_path_to_the_letter(tmp_path: Path, tool: str, tag: RunpathTag) -> None:
+def test_each_build_tool_writes_the_exact_run_path(tmp_path: Path, tool: str, tag: RunpathTag) -> None:
     program, build = BUILDERS[tool]
     if shutil.which(program) is None or shutil.which("gcc") is None:
         pytest.skip(f"needs {program} and gcc")
@@ -246,20 +246,20 @@ def test_the_tool_writes_the_run_path_to_the_letter(tmp_path: Path, tool: str, t
     ],
     ids=lambda value: value.split()[0],
 )
-def test_spellings_are_what_people_paste(tool: str, expected: str) -> None:
+def test_spellings_match_what_users_paste(tool: str, expected: str) -> None:
     assert spell_run_path(ENTRIES, tool) == expected
 
 
-def test_every_tool_is_really_run() -> None:
+def test_every_build_tool_is_tested() -> None:
     assert set(TOOLS) - set(BUILDERS) == {"plain", "dockerfile"}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_nothing_is_spelled_for_a_file_that_needs_no_run_path(tool: str) -> None:
+def test_nothing_is_printed_for_a_file_that_needs_no_run_path(tool: str) -> None:
     assert spell_run_path((), tool) == ""
 
 
-def test_another_tool_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_tool_is_refused_with_the_list_of_known_tools() -> None:
     with pytest.raises(InputError) as error:
         spell_run_path(ENTRIES, "scons")
     assert str(error.value) == (
@@ -269,12 +269,12 @@ def test_another_tool_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("entry", ["$ORIGIN/my lib", "$ORIGIN/a,b", "$ORIGIN/it's"])
-def test_entries_that_some_tool_would_cut_are_refused(entry: str) -> None:
+def test_entries_that_some_build_tools_would_split_are_refused(entry: str) -> None:
     with pytest.raises(InputError, match=r"which some build tools don.t pass to the linker"):
         spell_run_path([entry], "plain")
 
 
-def test_cmake_links_with_the_run_path_and_leaves_it_at_that(tmp_path: Path) -> None:
+def test_cmake_links_with_the_run_path_and_keeps_it_on_install(tmp_path: Path) -> None:
     if not shutil.which("cmake") or not shutil.which("g++"):
         pytest.skip("needs cmake and g++")
     (tmp_path / "CMakeLists.txt").write_text(
@@ -291,7 +291,7 @@ def test_cmake_links_with_the_run_path_and_leaves_it_at_that(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("generator", "tool"), [("Ninja", "ninja"), ("Unix Makefiles", "make")])
-def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: str, tmp_path: Path) -> None:
+def test_pytorch_cmake_settings_do_not_override_the_link_flags(generator: str, tool: str, tmp_path: Path) -> None:
     if not shutil.which("cmake") or not shutil.which("g++") or not shutil.which(tool):
         pytest.skip(f"needs cmake, g++ and {tool}")
     # cmake/Dependencies.cmake of PyTorch sets these as plain variables, which win over -D.
@@ -323,7 +323,7 @@ def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: 
     ],
     ids=["no install_rpath", "install_rpath", "install_rpath and a pc file with a run path"],
 )
-def test_meson_leaves_a_dependency_s_folder_in_a_run_path_as_the_guide_says(
+def test_meson_leaves_the_folder_of_a_dependency_in_a_run_path_as_the_guide_says(
     tmp_path: Path, attributes: str, pc_flags: str, expected: str | None
 ) -> None:
     if None in map(shutil.which, ("meson", "gcc", "pkg-config")):

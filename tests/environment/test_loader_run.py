@@ -109,20 +109,20 @@ def check(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_headers_are_judged_as_the_loader_judges_them(tmp_path: Path, name: str) -> None:
+def test_elf_headers_are_judged_like_the_loader_does(tmp_path: Path, name: str) -> None:
     root = tree_with(tmp_path, None)
     (root / "one/b.so").write_bytes(edited(root / "two/b.so", EDITS[name]))
     check(root)
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_what_is_not_an_elf_file_stops_the_loader(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_not_elf_stops_the_loader(tmp_path: Path, name: str) -> None:
     root = tree_with(tmp_path, CONTENTS[name])
     check(root)
     assert refusal(root) in {"file too short", "invalid ELF header"}
 
 
-def test_a_folder_stops_the_loader(tmp_path: Path) -> None:
+def test_a_folder_with_the_name_of_the_library_stops_the_loader(tmp_path: Path) -> None:
     root = tree_with(tmp_path, None)
     (root / "one/b.so").mkdir()
     (root / "one/b.so/content").write_bytes(b"")
@@ -130,21 +130,21 @@ def test_a_folder_stops_the_loader(tmp_path: Path) -> None:
     assert refusal(root) == "cannot read file data: Is a directory"
 
 
-def test_a_link_to_nowhere_is_passed_over(tmp_path: Path) -> None:
+def test_a_dangling_symlink_is_skipped(tmp_path: Path) -> None:
     root = tree_with(tmp_path, None)
     (root / "one/b.so").symlink_to("nowhere.so")
     check(root)
     assert audited_libraries(root)[root / "a.so"] == {"b.so": str(root / "two/b.so")}
 
 
-def test_the_search_ends_at_a_link_in_a_circle(tmp_path: Path) -> None:
+def test_a_symlink_loop_ends_the_search(tmp_path: Path) -> None:
     root = tree_with(tmp_path, None)
     (root / "one/b.so").symlink_to("b.so")
     assert list_libraries(root / "a.so") == {"b.so": ""}
     assert refusal(root) == "Too many levels of symbolic links"
 
 
-def test_a_folder_that_is_a_link_in_a_circle_is_passed_over(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_symlink_loop_is_skipped(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", Lib("a.so", ("b.so",), "$ORIGIN/one:$ORIGIN/two"), Lib("two/b.so"))
     (root / "one").symlink_to("one")
     check(root)
@@ -164,7 +164,7 @@ def test_the_file_that_stops_the_loader_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_a_link_in_a_wheel_becomes_a_text_that_stops_the_loader(tmp_path: Path) -> None:
+def test_a_symlink_in_a_wheel_becomes_a_text_file_that_stops_the_loader(tmp_path: Path) -> None:
     root = tree_with(tmp_path, b"../two/b.so")
     files: dict[str, Path | bytes] = {f"demo/{path}": root / path for path in ("a.so", "one/b.so", "two/b.so")}
     wheel = make_wheel(tmp_path / "dist", "demo", files, links=("demo/one/b.so",))
@@ -229,14 +229,14 @@ CASES = {
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
-def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> None:
+def test_the_model_loads_the_same_libraries_as_the_loader(tmp_path: Path, name: str) -> None:
     root = build_tree(tmp_path / "tree", *CASES[name])
     real, model = answers(root / "a.so")
     assert real == model
     assert audited_libraries(root)[root / "a.so"] == loaded_libraries(root, root / "a.so")
 
 
-def test_a_name_that_was_opened_already_is_found_again(tmp_path: Path) -> None:
+def test_a_name_that_was_already_opened_is_found_again(tmp_path: Path) -> None:
     libraries = [Lib("lib/b.so", ("x.so",)), Lib("lib/x.so", soname="y.so")]
     root = build_tree(tmp_path / "tree", Lib("a.so", ("x.so", "b.so"), "$ORIGIN/lib"), *libraries)
     # With --list the loader fails where anything is missing.
@@ -248,7 +248,7 @@ def test_a_name_that_was_opened_already_is_found_again(tmp_path: Path) -> None:
     assert loader.missing == []
 
 
-def test_a_token_ends_where_its_name_ends(tmp_path: Path) -> None:
+def test_a_token_ends_at_the_end_of_its_name(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", Lib("a.so", ("b.so",), "$ORIGINAL/lib"))
     build_tree(tmp_path / "treeAL", Lib("lib/b.so"))
     real, model = answers(root / "a.so")
@@ -282,7 +282,7 @@ def test_an_rpath_in_a_file_with_a_runpath_is_not_inherited(tmp_path: Path) -> N
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(12))
-def test_the_model_agrees_on_libraries_thrown_together(tmp_path: Path, seed: int) -> None:
+def test_the_model_agrees_with_the_loader_on_random_libraries(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
     names = [f"libtest{letter}.so" for letter in "abcdef"]
     folders = ["one", "two", "three"]
@@ -317,7 +317,7 @@ FOR_PROCESSORS = [
 @pytest.mark.skipif(LOADER.name != "ld-linux-x86-64.so.2", reason="other machines have no such levels")
 @pytest.mark.parametrize("level", get_args(CpuLevel))
 @pytest.mark.parametrize("is_rpath", [False, True], ids=["RUNPATH", "RPATH"])
-def test_libraries_for_newer_processors_come_first(tmp_path: Path, level: CpuLevel, is_rpath: bool) -> None:
+def test_libraries_for_newer_processors_are_preferred(tmp_path: Path, level: CpuLevel, is_rpath: bool) -> None:
     if not has_cpu_level(level):
         pytest.skip(f"needs a processor of {level}")
     root = build_tree(tmp_path / "tree", *(library._replace(is_rpath=is_rpath) for library in FOR_PROCESSORS))
@@ -391,7 +391,7 @@ UNDEFINED: dict[str, tuple[list[Lib], set[str]]] = {
 @pytest.mark.deep
 @pytest.mark.parametrize("name", UNDEFINED)
 @pytest.mark.parametrize("style", ["gnu", "sysv"])
-def test_undefined_symbols_are_those_that_the_loader_reports(tmp_path: Path, name: str, style: str) -> None:
+def test_undefined_symbols_match_those_that_the_loader_reports(tmp_path: Path, name: str, style: str) -> None:
     libraries, undefined = UNDEFINED[name]
     hashed = [library._replace(options=(*library.options, f"-Wl,--hash-style={style}")) for library in libraries]
     path = build_tree(tmp_path / "tree", *hashed) / "a.so"
@@ -410,7 +410,7 @@ def without_value(path: Path, name: str) -> None:
         file.write(bytes(8))
 
 
-def test_a_symbol_without_a_value_defines_nothing(tmp_path: Path) -> None:
+def test_a_symbol_without_a_value_is_not_a_definition(tmp_path: Path) -> None:
     libraries = [Lib("a.so", ("b.so",), "$ORIGIN", source=USES), Lib("b.so", source=F + G)]
     path = build_tree(tmp_path / "tree", *libraries) / "a.so"
     without_value(path.with_name("b.so"), "f")
@@ -418,14 +418,14 @@ def test_a_symbol_without_a_value_defines_nothing(tmp_path: Path) -> None:
     assert undefined_symbols(path) == model_undefined_symbols(path, disk, HostLibraries(disk)) == {"f"}
 
 
-def test_a_symlink_to_the_file_moves_its_origin(tmp_path: Path) -> None:
+def test_a_symlink_to_the_file_changes_its_origin(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", Lib("real/a.so", ("b.so",), "$ORIGIN"), Lib("real/b.so"))
     (root / "a.so").symlink_to("real/a.so")
     real, model = answers(root / "a.so")
     assert real == model == {"b.so": ""}
 
 
-def test_a_file_that_is_loaded_already_under_another_name_is_not_loaded_again(tmp_path: Path) -> None:
+def test_a_file_that_is_already_loaded_under_another_name_is_not_loaded_again(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", Lib("a.so", ("b.so", "c.so"), "$ORIGIN"), Lib("b.so", soname="z.so"))
     os.link(root / "b.so", root / "c.so")
     loader = Loader(disk := FileSystem(), HostLibraries(disk))
@@ -438,7 +438,7 @@ def test_a_file_that_is_loaded_already_under_another_name_is_not_loaded_again(tm
     assert list_libraries(root / "a.so") is not None
 
 
-def test_a_library_opened_by_name_is_searched_like_a_needed_one(tmp_path: Path) -> None:
+def test_a_library_opened_by_name_is_searched_like_a_needed_library(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", Lib("a.so", (), "$ORIGIN/lib"), Lib("lib/b.so", ("c.so",)))
     loader = Loader(disk := FileSystem(), HostLibraries(disk))
     library = disk.open(root / "a.so")
@@ -464,23 +464,23 @@ def compare_all(folders: list[Path]) -> int:
 
 
 @pytest.mark.skipif(not LLVM.is_dir(), reason="needs llvm-15")
-def test_the_model_agrees_on_every_library_and_program_of_llvm() -> None:
+def test_the_model_agrees_with_the_loader_on_all_of_llvm() -> None:
     assert compare_all([LLVM]) > 50
 
 
 @pytest.mark.corpus
-def test_the_model_agrees_on_every_library_and_program_of_the_machine() -> None:
+def test_the_model_agrees_with_the_loader_on_everything_installed_on_the_machine() -> None:
     assert compare_all([Path("/usr/lib"), Path("/usr/bin"), Path("/opt")]) > 1000
 
 
-def test_the_audit_agrees_on_the_installed_sample_sdk(installed_sample: Path) -> None:
+def test_the_audit_agrees_with_the_loader_on_the_installed_sample_sdk(installed_sample: Path) -> None:
     answers = audited_libraries(installed_sample)
     assert len(answers) > 5
     for path, audited in answers.items():
         assert (path, audited) == (path, loaded_libraries(installed_sample, path))
 
 
-def test_programs_in_the_data_of_a_wheel_find_what_they_find_once_it_is_installed(tmp_path: Path) -> None:
+def test_programs_in_the_data_of_a_wheel_find_the_same_libraries_as_when_installed(tmp_path: Path) -> None:
     libraries = (
         Lib("tool.so", ("libx.so.1", "libn.so"), "$ORIGIN/../lib"),
         Lib("libx.so.1", ("liby.so",), "$ORIGIN/python3.11/site-packages/demo"),
@@ -502,7 +502,7 @@ def test_programs_in_the_data_of_a_wheel_find_what_they_find_once_it_is_installe
     }  # fmt: skip
 
 
-def test_the_model_agrees_on_the_installed_sample_sdk(installed_sample: Path) -> None:
+def test_the_model_agrees_with_the_loader_on_the_installed_sample_sdk(installed_sample: Path) -> None:
     assert shutil.which("gcc")
     assert compare_all([installed_sample]) > 5
 
@@ -518,14 +518,14 @@ def loader_cache(*entries: tuple[str, str, int]) -> bytes:
     return struct.pack("<20sII20x", b"glibc-ld.so.cache1.1", len(entries), offset - start) + rows + texts
 
 
-def test_entries_of_the_loaders_cache_for_some_processors_are_left_out(tmp_path: Path) -> None:
+def test_processor_specific_entries_in_the_loader_cache_are_skipped(tmp_path: Path) -> None:
     entries = [("libx.so.1", "/hw/libx.so.1", 1 << 62), ("libx.so.1", "/a/libx.so.1", 0), ("libx.so.1", "/b/x", 0)]
     (tmp_path / "cache").write_bytes(loader_cache(*entries))
     assert read_loader_cache(tmp_path / "cache", 62) == {"libx.so.1": "/a/libx.so.1"}
     assert read_loader_cache(tmp_path / "absent", 62) == {}
 
 
-def test_the_machines_own_cache_is_read() -> None:
+def test_the_system_loader_cache_can_be_read() -> None:
     cache = Path("/etc/ld.so.cache")
     if not cache.exists():
         pytest.skip("needs glibc's loader cache")

@@ -44,14 +44,14 @@ with TemporaryDirectory() as made:
     WHEEL = _make(Path(made)).read_bytes()
 
 
-def test_targets_are_those_of_binaries_and_archives(tmp_path: Path) -> None:
+def test_targets_come_from_binaries_and_archives(tmp_path: Path) -> None:
     facts = read_wheel_facts(_make(tmp_path))
     assert (facts.name, facts.version, facts.roots) == ("demo", "1.0", frozenset({"demo"}))
     assert facts.requirements == ("blas==1.0; extra == 'a'",)
     assert facts.targets == (TargetId("gfx906"), TargetId("gfx90a"), TargetId("gfx1100"))
 
 
-def test_the_declaration_is_found_whatever_the_package_is_called(tmp_path: Path) -> None:
+def test_the_declaration_is_found_regardless_of_the_package_name(tmp_path: Path) -> None:
     declared = {"METADATA-1.0.dist-info/rocm_targets.json": encode_declaration([TargetId("gfx942")])}
     path = make_wheel(tmp_path, "METADATA", FILES | declared, tag="py3-none-any")
     with pytest.raises(InputError, match="declares gfx942, but its binaries have code for gfx906"):
@@ -60,7 +60,7 @@ def test_the_declaration_is_found_whatever_the_package_is_called(tmp_path: Path)
 
 @given(damaged([WHEEL]))
 @settings(max_examples=examples(150))
-def test_a_damaged_wheel_is_read_or_refused_by_name(data: bytes) -> None:
+def test_a_damaged_wheel_is_read_or_refused_with_its_name(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "demo-1.0-py3-none-any.whl"
         path.write_bytes(data)
@@ -69,7 +69,7 @@ def test_a_damaged_wheel_is_read_or_refused_by_name(data: bytes) -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_requirement_is_read_or_refused_by_name(text: str) -> None:
+def test_any_requirement_is_read_or_refused_with_the_name_of_the_wheel(text: str) -> None:
     with TemporaryDirectory() as folder:
         path = make_wheel(Path(folder), "demo", {}, requires=(text,))
         unless_refused(lambda: read_wheel_facts(path), path.name)
@@ -100,7 +100,7 @@ def read(text: str | bytes) -> WheelFacts:
         return read_selector_facts(make_sdist(Path(folder), text if isinstance(text, bytes) else text.encode()))
 
 
-def test_requirements_are_those_of_all_extras_and_of_each_gpu() -> None:
+def test_the_selector_requires_the_packages_of_all_extras_and_gpus() -> None:
     facts = read(BUILD_INFO)
     assert (facts.name, facts.version, facts.alternatives) == ("rocm", "7.0.0", frozenset())
     assert facts.requirements == (
@@ -137,7 +137,7 @@ def test_requirements_are_those_of_all_extras_and_of_each_gpu() -> None:
     ],
     ids=range(19),
 )
-def test_hostile_literals_are_refused_by_name(old: str, new: str) -> None:
+def test_hostile_literals_are_refused_with_the_name_of_the_file(old: str, new: str) -> None:
     assert old in BUILD_INFO
     with pytest.raises(InputError, match=r"rocm-7\.0\.0\.tar\.gz"):
         read(BUILD_INFO.replace(old, new, 1))
@@ -150,14 +150,14 @@ PIECES = st.sampled_from(
 
 @given(st.integers(0, len(BUILD_INFO)), st.integers(0, 12), st.lists(PIECES, max_size=4).map("".join))
 @settings(max_examples=examples(100))
-def test_changed_literals_are_read_or_refused(place: int, length: int, piece: str) -> None:
+def test_modified_literals_are_read_or_refused(place: int, length: int, piece: str) -> None:
     changed = BUILD_INFO[:place] + piece + BUILD_INFO[place + length :]
     facts = unless_refused(lambda: read(changed), "rocm-7.0.0.tar.gz")
     assert facts is None or facts.name
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_literals_or_refused(data: bytes) -> None:
+def test_any_bytes_are_parsed_as_literals_or_refused(data: bytes) -> None:
     try:
         found = parse_literals(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -166,7 +166,7 @@ def test_any_bytes_are_literals_or_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"FAMILIES = {{}}", b"FAMILIES = {[]: 1}"])
-def test_what_python_could_not_make_is_no_literal(text: bytes) -> None:
+def test_unhashable_literals_are_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="unhashable"):
         parse_literals(text)
 
@@ -183,14 +183,14 @@ with TemporaryDirectory() as made:
     DEB = _make_deb(Path(made)).read_bytes()
 
 
-def test_targets_and_relations_are_those_of_the_package(tmp_path: Path) -> None:
+def test_targets_and_relations_are_read_from_the_package(tmp_path: Path) -> None:
     facts = read_deb_facts(_make_deb(tmp_path))
     assert (facts.name, facts.version, facts.architecture) == ("a", "6.4.3-1", "amd64")
     assert [str(choice) for choice in facts.depends] == ["b (>= 1)", "c | d"]
     assert facts.targets == (TargetId("gfx906"), TargetId("gfx1100"))
 
 
-def test_the_field_that_targets_are_written_to_is_read_from_a_package(tmp_path: Path) -> None:
+def test_the_debian_field_written_for_targets_can_be_read_back(tmp_path: Path) -> None:
     field = debian_field(parse_target_set("gfx90a:xnack+ gfx1100"))
     assert field == "X-ROCm-GPU-Architecture: gfx90a:xnack+ gfx1100\n"
     facts = read_deb_facts(write_deb(tmp_path, "a", {}, fields=field))
@@ -198,13 +198,13 @@ def test_the_field_that_targets_are_written_to_is_read_from_a_package(tmp_path: 
 
 
 @pytest.mark.parametrize("declared", ["gfx906", "gfx906 gfx1100 gfx1030", "gfx906 radeon", "x" * 9999])
-def test_a_declaration_that_is_wrong_is_named_with_its_package(declared: str, tmp_path: Path) -> None:
+def test_a_wrong_declaration_is_reported_with_its_package(declared: str, tmp_path: Path) -> None:
     found = str(read_deb_facts(_make_deb(tmp_path, declared)).misdeclared)
     assert found.startswith(f"a declares {declared[:6]}")
     assert len(found) < 1500
 
 
-def test_a_declaration_of_malformed_features_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_declaration_with_malformed_features_is_refused_with_the_name_of_the_package(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.deb") as error:
         read_deb_facts(_make_deb(tmp_path, "gfx906:wild+"))
     assert len(str(error.value)) < 1500
@@ -223,7 +223,7 @@ def test_a_package_with_code_for_another_machine_is_refused(tmp_path: Path) -> N
 
 @given(damaged([DEB]))
 @settings(max_examples=examples(150))
-def test_a_damaged_package_is_read_or_refused_by_name(data: bytes) -> None:
+def test_a_damaged_package_is_read_or_refused_with_its_name(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.deb"
         path.write_bytes(data)
@@ -232,7 +232,7 @@ def test_a_damaged_package_is_read_or_refused_by_name(data: bytes) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=40))
-def test_any_declaration_is_read_or_refused_by_name(text: str) -> None:
+def test_any_declaration_is_read_or_refused_with_the_name_of_the_package(text: str) -> None:
     with TemporaryDirectory() as folder:
         path = write_deb(Path(folder), "a", {}, fields=FIELD.format(text))
         unless_refused(lambda: read_deb_facts(path), "a.deb")

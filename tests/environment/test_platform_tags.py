@@ -36,7 +36,7 @@ ARM = library("demo/z.so", machine=183, versions=("GLIBC_2.34",))
         ((X86, data("demo/a.dylib", is_mach_o=True)), ["any"]),
     ],
 )
-def test_a_wheel_for_any_platform_is_tagged_for_each_system_whose_code_it_has(
+def test_a_wheel_tagged_any_gets_a_tag_for_each_system_it_has_code_for(
     files: tuple[InstalledFile, ...], expected: list[str]
 ) -> None:
     assert repaired_platforms(["any"], files) == expected
@@ -61,7 +61,7 @@ def test_a_wheel_for_any_platform_is_tagged_for_each_system_whose_code_it_has(
         ("linux_armv7l", "linux_armv7l"),
     ],
 )
-def test_the_glibc_changes_and_system_and_machine_stay(platforms: str, expected: str) -> None:
+def test_only_the_glibc_version_in_the_tag_is_changed(platforms: str, expected: str) -> None:
     assert ".".join(repaired_platforms(platforms.split("."), [X86])) == expected
 
 
@@ -73,7 +73,7 @@ def test_the_glibc_changes_and_system_and_machine_stay(platforms: str, expected:
         ("any", "manylinux_2_28_x86_64.manylinux_2_34_aarch64"),
     ],
 )
-def test_each_machine_is_tagged_by_its_own_files(platforms: str, expected: str) -> None:
+def test_each_machine_gets_a_tag_based_on_its_own_files(platforms: str, expected: str) -> None:
     assert ".".join(repaired_platforms([platforms], [X86, ARM])) == expected
 
 
@@ -83,7 +83,7 @@ def test_files_that_need_musl_are_not_tagged_for_glibc(platform: str, name: str)
     assert repaired_platforms([platform], [library("demo/a.so", name)]) == [platform]
 
 
-def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
+def test_a_wheel_without_machine_code_keeps_the_tag_any() -> None:
     assert repaired_platforms(["any"], [data("demo/a.py")]) == ["any"]
 
 
@@ -99,13 +99,13 @@ def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
         ("linux_armv7l", "demo/a.so is for x86_64, but demo-1.0-py3-none-linux_armv7l.whl has no tag for this machine"),
     ],
 )
-def test_files_that_do_not_fit_the_tag_are_left_over(platform: str, told: str) -> None:
+def test_files_that_do_not_fit_the_tag_are_reported(platform: str, told: str) -> None:
     made = tree((package(tag=f"py3-none-{platform}"), [X86]))
     plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
     assert (plan.file_name, plan.tags, plan.unmended) == (made.distributions[0].label, (), (told,))
 
 
-def test_a_wheel_whose_tag_no_installer_takes_is_mended_for_its_machine() -> None:
+def test_a_tag_that_no_installer_accepts_is_replaced_based_on_the_files() -> None:
     made = tree((package(tag="py3-none-linux_amd64"), [X86]))
     plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
     assert (plan.file_name, plan.unmended) == ("demo-1.0-py3-none-manylinux_2_28_x86_64.whl", ())
@@ -114,17 +114,17 @@ def test_a_wheel_whose_tag_no_installer_takes_is_mended_for_its_machine() -> Non
 @pytest.mark.parametrize(
     "file", [library("demo/a.o", kind=ElfKind.RELOCATABLE), data("demo/a.dylib", is_mach_o=True)], ids=["ELF", "Mach-O"]
 )
-def test_object_files_and_those_of_macos_go_to_platlib(file: InstalledFile) -> None:
+def test_object_files_and_macos_files_are_moved_to_platlib(file: InstalledFile) -> None:
     made = tree((package(tag="py3-none-any", is_purelib=True), [file]))
     assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).is_platlib
 
 
-def test_a_wheel_for_windows_has_one_folder_for_both_kinds() -> None:
+def test_a_windows_wheel_is_not_moved_to_platlib() -> None:
     made = tree((package(tag="py3-none-win_amd64", is_purelib=True), [dll("demo/a.dll")]))
     assert not RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).is_platlib
 
 
-def test_tags_of_wheel_in_another_order_are_not_a_change() -> None:
+def test_a_different_order_of_wheel_tags_is_not_a_change() -> None:
     tags = ("py3-none-manylinux_2_28_x86_64", "py2-none-manylinux_2_28_x86_64")
     owner = package(tag="py2.py3-none-manylinux_2_28_x86_64", tags=tags)
     made = tree((owner, [X86]))
@@ -144,9 +144,7 @@ def test_tags_of_wheel_in_another_order_are_not_a_change() -> None:
         ("linux_x86_64.musllinux_1_2_x86_64", "manylinux_2_5_x86_64.musllinux_1_2_x86_64"),
     ],
 )
-def test_tags_that_promise_no_more_than_the_files_hold_stay(
-    run: Run, tmp_path: Path, platforms: str, expected: str
-) -> None:
+def test_tags_that_match_the_files_are_kept(run: Run, tmp_path: Path, platforms: str, expected: str) -> None:
     tree = build_tree(tmp_path / "tree", Lib("_ext.so"))
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}, tag=f"py3-none-{platforms}")
     run("repair", wheel, "--output", tmp_path / "out")

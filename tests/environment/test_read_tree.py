@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @needs_compiler
-def test_a_wheel_and_the_same_wheel_installed_read_alike(tmp_path: Path) -> None:
+def test_a_wheel_and_its_installation_read_the_same(tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",), "$ORIGIN"), Lib("libb.so"))
     files = {f"demo/{name}": tree / name for name in ("a.so", "libb.so")}
     wheel = make_wheel(tmp_path / "dist", "demo", files, requires=("rocm-sdk-core",))
@@ -58,14 +58,14 @@ def test_a_wheel_and_the_same_wheel_installed_read_alike(tmp_path: Path) -> None
 
 
 @needs_compiler
-def test_a_virtual_environment_is_read_by_its_site_packages(tmp_path: Path) -> None:
+def test_the_site_packages_of_a_virtual_environment_are_read(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "env/lib/python3.11/site-packages")
     assert "demo/__init__.py" in {file.path for file in read_tree([tmp_path / "env"]).files}
 
 
-def test_a_folder_of_wheels_is_all_of_them(tmp_path: Path) -> None:
+def test_all_wheels_in_a_folder_are_read(tmp_path: Path) -> None:
     for name in ("one", "two"):
         make_wheel(tmp_path, name, {f"{name}/__init__.py": b""})
     assert [owner.name for owner in read_tree([tmp_path]).distributions] == ["one", "two"]
@@ -111,7 +111,7 @@ def test_environments_and_artifacts_given_as_context_are_not_audited(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["x.whl", "demo-1.0.whl", "demo-1.0-1-2-py3-none-any.whl"])
-def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_not_named_like_a_wheel_is_refused(tmp_path: Path, name: str) -> None:
     path = make_wheel(tmp_path, "demo", {"demo/__init__.py": b""}).rename(tmp_path / name)
     with pytest.raises(InputError) as error:
         read_tree([path])
@@ -121,7 +121,7 @@ def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
     )
 
 
-def test_a_folder_of_archives_alone_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_only_archives_is_refused(tmp_path: Path) -> None:
     for name in ("one-1.0.tar.gz", "two-1.0.zip", "SHA256SUMS"):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(InputError) as error:
@@ -132,20 +132,20 @@ def test_a_folder_of_archives_alone_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_link_that_leads_in_a_circle_is_not_a_library(tmp_path: Path) -> None:
+def test_a_symlink_loop_is_not_a_library(tmp_path: Path) -> None:
     (tmp_path / "a.so").symlink_to("b.so")
     (tmp_path / "b.so").symlink_to(tmp_path / "a.so")
     assert [(file.path, file.elf) for file in read_tree([tmp_path]).files] == [("a.so", None), ("b.so", None)]
 
 
-def test_a_link_to_nothing_is_distinguished_from_one_to_a_folder(tmp_path: Path) -> None:
+def test_a_dangling_symlink_is_distinguished_from_a_symlink_to_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a.so").symlink_to("/nonexistent")
     (tmp_path / "b").symlink_to("/usr")
     read = read_tree([tmp_path])
     assert [(file.path, file.is_dangling) for file in read.files] == [("a.so", True), ("b", False)]
 
 
-def test_artifacts_are_one_prefix_with_its_links() -> None:
+def test_artifacts_are_read_as_one_prefix_with_its_symlinks() -> None:
     tree = read_tree([SAMPLE_SDK])
     assert tree.is_prefix
     assert any(file.link is not None for file in tree.files)
@@ -163,7 +163,7 @@ def test_artifacts_are_one_prefix_with_its_links() -> None:
     ],
     ids=["none", "several"],
 )
-def test_a_wheel_has_one_metadata_folder(tmp_path: Path, names: list[str], found: str) -> None:
+def test_a_wheel_without_exactly_one_dist_info_folder_is_refused(tmp_path: Path, names: list[str], found: str) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for name in names:
@@ -173,7 +173,7 @@ def test_a_wheel_has_one_metadata_folder(tmp_path: Path, names: list[str], found
     assert str(error.value).startswith(f"{path}: {found}")
 
 
-def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
+def test_a_damaged_library_is_a_finding_not_an_error(tmp_path: Path) -> None:
     whole = (FIXTURES / "elf/libplain.so").read_bytes()
     wheel = make_wheel(tmp_path, "demo", {"demo/a.so": whole[:300]}, tag="py3-none-manylinux_2_5_x86_64")
     (finding,) = audit(read_environments([wheel]), AuditSettings()).findings
@@ -182,7 +182,7 @@ def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.so", "a.dll", "_A.PYD"])
-def test_an_empty_library_of_any_system_is_a_finding_in_a_wheel_for_any_platform(tmp_path: Path, name: str) -> None:
+def test_an_empty_library_for_any_system_is_a_finding_in_a_wheel_tagged_any(tmp_path: Path, name: str) -> None:
     wheel = make_wheel(tmp_path, "demo", {f"demo/{name}": b""}, tag="py3-none-any", is_purelib=True)
     (finding,) = audit(read_environments([wheel]), AuditSettings()).findings
     assert (finding.rule, finding.found) == ("unreadable-binary", "is empty; expected a shared library")
@@ -196,7 +196,7 @@ def test_an_empty_library_of_any_system_is_a_finding_in_a_wheel_for_any_platform
         (b"\x7fELF", "the ELF header would span 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
     ],
 )
-def test_a_library_that_ends_before_its_code_is_a_finding(tmp_path: Path, name: str, data: bytes, found: str) -> None:
+def test_a_truncated_library_is_a_finding(tmp_path: Path, name: str, data: bytes, found: str) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / name).write_bytes(data)
     wheel = make_wheel(tmp_path, "demo", {f"demo/{name}": data}, tag="py3-none-manylinux_2_5_x86_64")
@@ -205,12 +205,12 @@ def test_a_library_that_ends_before_its_code_is_a_finding(tmp_path: Path, name: 
         assert [(one.rule, one.found) for one in findings] == [("unreadable-binary", found)]
 
 
-def test_a_text_that_leads_linkers_to_a_library_is_none_itself(tmp_path: Path) -> None:
+def test_a_linker_script_is_not_a_library(tmp_path: Path) -> None:
     (tmp_path / "libm.so").write_text("INPUT(-lm)\n")
     assert audit(read_environments([tmp_path]), AuditSettings()).findings == ()
 
 
-def test_a_library_with_damaged_device_code_still_serves_others(tmp_path: Path) -> None:
+def test_other_facts_of_a_library_with_damaged_device_code_are_still_read(tmp_path: Path) -> None:
     whole = (FIXTURES / "v22/libtwo.ccob.so").read_bytes()
     damaged = whole.replace(b"CCOB\x03", b"CCOB\x63")
     assert damaged != whole
@@ -232,13 +232,13 @@ def test_a_library_with_damaged_device_code_still_serves_others(tmp_path: Path) 
         ("cp312-cp312-win_amd64", "../../Scripts", "../../include/site/python3.12/my-demo"),
     ],
 )
-def test_scripts_and_headers_lie_where_pip_puts_them(tmp_path: Path, tag: str, scripts: str, headers: str) -> None:
+def test_scripts_and_headers_are_where_pip_puts_them(tmp_path: Path, tag: str, scripts: str, headers: str) -> None:
     files = {"my_demo-1.0.data/scripts/tool": b"#!python\n", "my_demo-1.0.data/headers/a/b.h": b""}
     wheel = make_wheel(tmp_path, "my_demo", files, tag=tag)
     assert [file.path for file in read_tree([wheel]).files[:2]] == [f"{scripts}/tool", f"{headers}/a/b.h"]
 
 
-def test_small_code_objects_of_a_wheel_that_is_elsewhere_are_asked_for_together(tmp_path: Path) -> None:
+def test_small_code_objects_in_a_remote_wheel_are_requested_together(tmp_path: Path) -> None:
     code = {f"demo/{n}.co": code_object_header("gfx942") + random.Random(n).randbytes(20_000) for n in range(40)}
     wheel = make_wheel(tmp_path / "www", "demo", code, tag="py3-none-any")
     store = CountedStore(open_store(str(wheel.parent)))
@@ -250,7 +250,7 @@ def test_small_code_objects_of_a_wheel_that_is_elsewhere_are_asked_for_together(
     assert store.requests["get"] - before <= 48
 
 
-def test_headers_of_two_distributions_have_folders_of_their_own(tmp_path: Path) -> None:
+def test_headers_of_two_distributions_have_separate_folders(tmp_path: Path) -> None:
     wheels = [
         make_wheel(tmp_path, name, {f"{name}-1.0.data/headers/config.h": name.encode()}, tag="py3-none-any")
         for name in ("one", "two")
@@ -259,7 +259,7 @@ def test_headers_of_two_distributions_have_folders_of_their_own(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_pip_installs_every_member_where_the_layout_says(tmp_path: Path) -> None:
+def test_pip_installs_every_member_at_the_expected_path(tmp_path: Path) -> None:
     schemes = ("purelib", "platlib", "scripts", "data", "headers")
     files = {f"my_demo-1.0.data/{scheme}/a/{scheme}.txt": b"" for scheme in schemes} | {"my_demo/b.py": b""}
     python = "cp{}{}".format(*sys.version_info)
@@ -273,7 +273,7 @@ def test_pip_installs_every_member_where_the_layout_says(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_environment_that_pip_installed_keeps_its_record(tmp_path: Path) -> None:
+def test_changed_files_in_an_environment_installed_by_pip_are_found_with_record(tmp_path: Path) -> None:
     files = {"demo/__init__.py": b"", "demo-1.0.data/scripts/tool": b"#!python\n"}
     wheel = make_wheel(tmp_path / "dist", "demo", files, tag="py3-none-any")
     command = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "site")]
@@ -285,7 +285,7 @@ def test_an_environment_that_pip_installed_keeps_its_record(tmp_path: Path) -> N
     assert (finding.file, finding.found) == ("demo", "RECORD has a different hash for demo/__init__.py")
 
 
-def test_metadata_that_is_absent_is_a_finding(tmp_path: Path) -> None:
+def test_missing_metadata_is_a_finding(tmp_path: Path) -> None:
     path = tmp_path / "demo-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("demo-1.0.dist-info/LICENSE", b"")
@@ -326,7 +326,7 @@ WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     ],
     ids=["whole", "garbage", "name", "version", "another version", "WHEEL", "RECORD"],
 )
-def test_metadata_that_says_too_little_is_a_finding(tmp_path: Path, texts: dict[str, bytes], found: list[str]) -> None:
+def test_incomplete_metadata_is_a_finding(tmp_path: Path, texts: dict[str, bytes], found: list[str]) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **texts)
     report = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",)))
     assert [finding.found for finding in report.findings] == found
@@ -349,7 +349,7 @@ def test_metadata_that_twine_refuses_is_a_finding(tmp_path: Path, line: bytes, f
     assert [finding.facts for finding in report.findings] == ([("invalid", field)] if field else [])
 
 
-def test_a_version_of_more_digits_than_python_reads_is_malformed(tmp_path: Path) -> None:
+def test_a_version_with_more_digits_than_python_can_read_is_malformed(tmp_path: Path) -> None:
     text = METADATA.replace(b"1.0", b"1." + b"1" * 5000)
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", METADATA=text)
     rules = ("metadata-malformed", "metadata-invalid")
@@ -357,7 +357,7 @@ def test_a_version_of_more_digits_than_python_reads_is_malformed(tmp_path: Path)
     assert (finding.rule, finding.facts) == ("metadata-malformed", ("version",))
 
 
-def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Path) -> None:
+def test_a_deeply_nested_declaration_of_targets_is_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **{DECLARATION_NAME: b'{"x":' + b"[" * 100_000})
     (finding,) = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings
     assert finding.found.startswith(f"{DECLARATION_NAME}: is malformed (it is nested too deeply")
@@ -368,12 +368,12 @@ def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Pa
     [("demo-1.0+rocm7-py3-none-any.whl", b"1.0+rocm7"), ("demo-1.0_rocm7-py3-none-any.whl", b"1.0+rocm7"),
      ("demo-1.0.post1-py3-none-any.whl", b"1.0-1")],
 )  # fmt: skip
-def test_a_version_may_be_spelled_in_several_ways(tmp_path: Path, file_name: str, version: bytes) -> None:
+def test_different_spellings_of_the_version_are_accepted(tmp_path: Path, file_name: str, version: bytes) -> None:
     path = write_wheel(tmp_path / file_name, METADATA=METADATA.replace(b"1.0", version))
     assert audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings == ()
 
 
-def test_a_record_that_is_not_a_table_is_a_finding(tmp_path: Path) -> None:
+def test_a_record_that_is_not_valid_csv_is_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", RECORD=b'demo/a.py,"' + b"x" * 200_000)
     report = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",)))
     assert [finding.found for finding in report.findings] == [
@@ -381,7 +381,7 @@ def test_a_record_that_is_not_a_table_is_a_finding(tmp_path: Path) -> None:
     ]
 
 
-def test_bundles_are_distinguished_with_their_targets() -> None:
+def test_bundles_are_listed_separately_with_their_targets() -> None:
     data = (FIXTURES / "edge/two.plain.fatbin").read_bytes()
     report = read_device_report(memoryview(data), name="two")
     assert report is not None
@@ -401,7 +401,7 @@ def test_bundles_are_distinguished_with_their_targets() -> None:
         ("v22/libtwo.ccob.so", "Debian clang version 22.1.8 (1~deb12u1)"),
     ],
 )
-def test_code_objects_tell_their_compiler(file: str, compiler: str) -> None:
+def test_the_compiler_of_a_code_object_is_read(file: str, compiler: str) -> None:
     report = read_device_report(memoryview((FIXTURES / file).read_bytes()), name=file)
     assert report is not None
     assert report.compilers == ((compiler,),)
@@ -412,7 +412,7 @@ def test_code_objects_tell_their_compiler(file: str, compiler: str) -> None:
     [(("v22", "v22"), []), (("v19", "v22"), ["device-compilers"])],
     ids=["one compiler", "two compilers"],
 )
-def test_real_files_of_two_compilers_are_reported(tmp_path: Path, versions: tuple[str, str], found: list[str]) -> None:
+def test_code_of_two_compilers_is_reported(tmp_path: Path, versions: tuple[str, str], found: list[str]) -> None:
     files = {f"demo/{i}.so": FIXTURES / version / "libtwo.plain.so" for i, version in enumerate(versions)}
     wheel = make_wheel(tmp_path, "demo", files)
     report = audit(read_environments([wheel]), AuditSettings(select=("device-compilers", "host-compiler")))
@@ -424,7 +424,7 @@ def test_a_file_without_device_code_has_no_report() -> None:
 
 
 @pytest.mark.parametrize("count", [40, 41])
-def test_as_many_links_are_followed_as_a_kernel_follows(tmp_path: Path, count: int) -> None:
+def test_as_many_symlinks_are_followed_as_by_the_kernel(tmp_path: Path, count: int) -> None:
     links = {f"x{number}": f"x{number - 1}" for number in range(1, count + 1)}
     (tmp_path / "x0").touch()
     for name, target in links.items():
@@ -437,7 +437,7 @@ def test_as_many_links_are_followed_as_a_kernel_follows(tmp_path: Path, count: i
     assert (disk.resolve(f"{SITE}/x{count}") is not None) == is_there == (count == 40)
 
 
-def test_links_and_parents_are_followed_as_a_kernel_does() -> None:
+def test_symlinks_and_parent_folders_are_resolved_like_the_kernel_does() -> None:
     elf = read_elf((FIXTURES / "elf/libplain.so").read_bytes(), name="x")
     disk = TreeDisk({"a/lib/x.so": elf}, {"a/link": "lib", "a/y.so": "lib/x.so", "a/loop": "loop"})
     for path in ("a/lib/x.so", "a/link/x.so", "a/y.so", "a/lib/../lib/x.so", "a//./lib/x.so"):
@@ -453,11 +453,11 @@ def test_links_and_parents_are_followed_as_a_kernel_does() -> None:
         ("libnuma.so.1", False), ("libamdhip64.so.7", False), ("libcrypt.so.1", False),
     ],
 )  # fmt: skip
-def test_the_policy_allows_what_every_system_has(name: str, allowed: bool) -> None:
+def test_the_policy_allows_libraries_that_every_system_has(name: str, allowed: bool) -> None:
     assert (allowed_libraries().find(name, 62) is not None) is allowed
 
 
-def test_every_wheel_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+def test_every_unreadable_wheel_is_named(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}-1.0-py3-none-any.whl").write_bytes(b"cut off")
     make_wheel(tmp_path, "whole", {"whole/__init__.py": b""})
@@ -467,7 +467,7 @@ def test_every_wheel_that_can_not_be_read_is_named(tmp_path: Path) -> None:
     assert names == ["a-1.0-py3-none-any.whl", "b-1.0-py3-none-any.whl"]
 
 
-def test_a_damaged_member_is_a_problem_of_its_file_alone(tmp_path: Path) -> None:
+def test_a_damaged_member_is_a_problem_only_of_its_file(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "demo", {"demo/a.txt": b"x" * 1000, "demo/b.txt": b"y"})
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
@@ -499,7 +499,7 @@ class Steps:
         """End nothing."""
 
 
-def test_each_folder_is_a_step_of_its_size(tmp_path: Path) -> None:
+def test_progress_counts_each_folder_by_its_size(tmp_path: Path) -> None:
     large, small = tmp_path / "large", tmp_path / "small"
     for folder, size in ((large, 300_000), (small, 1000)):
         folder.mkdir()
@@ -535,7 +535,7 @@ OTHER = "demo-1.0.dist-info/variant.json: describes 'gfx942'; expected only 'gfx
     ],
     ids=["variant", "plain", "no label", "no text", "another label"],
 )
-def test_a_label_that_the_wheel_does_not_bear_out_is_a_finding(
+def test_a_variant_label_that_the_wheel_contradicts_is_a_finding(
     tmp_path: Path, label: str, text: bytes | None, found: list[str]
 ) -> None:
     path = write_wheel(tmp_path / f"demo-1.0-py3-none-any{label}.whl", **({"variant.json": text} if text else {}))

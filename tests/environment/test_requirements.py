@@ -28,12 +28,12 @@ CORE, LIBRARIES = "rocm-sdk-core", "rocm-sdk-libraries"
     ],
     ids=["selector", "its extra", "another extra", "unknown extra", "extra not asked for", "marker that doesn't hold"],
 )
-def test_extras_and_markers_decide_what_a_requirement_brings(requirement: str, brought: set[str]) -> None:
+def test_extras_and_markers_decide_what_is_installed(requirement: str, brought: set[str]) -> None:
     made = tree((package("demo", requires=(requirement,)), []))
     assert required_distributions(made, made.distributions[0]) == brought
 
 
-def test_versions_of_the_sdk_are_tried_only_for_requirements_on_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sdk_versions_are_tried_only_for_requirements_on_sdk_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to 400 are tried for each, which took a second and a half for sixty packages."""
     asked: list[str] = []
 
@@ -48,7 +48,7 @@ def test_versions_of_the_sdk_are_tried_only_for_requirements_on_its_packages(mon
     assert not any(one.startswith(">=2") for one in asked)
 
 
-def test_what_an_extra_of_another_brings_is_required_too() -> None:
+def test_packages_required_by_an_extra_of_another_package_are_included() -> None:
     other = package("other", requires=("third; extra == 'fast'", "fourth; extra == 'slow'"))
     made = tree((package("demo", requires=("other[fast]",)), []), (other, []))
     assert required_distributions(made, made.distributions[0]) == {"other", "third"}
@@ -66,30 +66,30 @@ def test_what_an_extra_of_another_brings_is_required_too() -> None:
         ("py3-none-manylinux_2_17_x86_64", "sys_platform == 'win32'", False),
     ],
 )
-def test_markers_hold_where_the_wheel_goes_not_where_it_is_audited(tag: str, marker: str, is_brought: bool) -> None:
+def test_markers_are_evaluated_for_the_tags_not_for_this_python(tag: str, marker: str, is_brought: bool) -> None:
     made = tree((package("demo", tag=tag, requires=(f"other; {marker}",)), []))
     assert required_distributions(made, made.distributions[0]) == ({"other"} if is_brought else set())
 
 
-def test_markers_of_what_a_wheel_requires_are_judged_for_that_wheel() -> None:
+def test_markers_in_a_required_wheel_are_evaluated_for_the_requiring_wheel() -> None:
     other = package("other", tag="py3-none-any", requires=("third; sys_platform == 'win32'",))
     made = tree((package("demo", requires=("other",)), []), (other, []))
     assert required_distributions(made, made.distributions[0]) == {"other"}
 
 
-def test_markers_of_what_is_installed_are_judged_here() -> None:
+def test_markers_of_installed_packages_are_evaluated_for_the_current_python() -> None:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     requires = (f"same; python_version == '{here}'", f"other; python_version != '{here}'")
     made = tree((package("demo", is_wheel=False, requires=requires), []))
     assert required_distributions(made, made.distributions[0]) == {"same"}
 
 
-def test_packages_that_require_each_other_come_to_an_end() -> None:
+def test_packages_that_require_each_other_do_not_cause_an_endless_loop() -> None:
     made = tree((package("one", requires=("two",)), []), (package("two", requires=("one",)), []))
     assert required_distributions(made, made.distributions[0]) == {"one", "two"}
 
 
-def test_the_selector_brings_the_libraries_of_the_family_at_hand() -> None:
+def test_the_selector_requires_the_libraries_of_the_given_family() -> None:
     family = package("rocm-sdk-libraries-gfx94x-dcgpu", is_context=True)
     made = tree((package("demo", requires=("rocm[libraries]",)), []), (family, []))
     assert "rocm-sdk-libraries-gfx94x-dcgpu" in required_distributions(made, made.distributions[0])
@@ -100,7 +100,7 @@ def test_the_selector_brings_the_libraries_of_the_family_at_hand() -> None:
     [("rocm[libraries]==7.10.0", ()), ("rocm-sdk-core; extra == 'gpu'", (f"{CORE}>=7,<11",))],
     ids=["by the selector", "in an extra"],
 )
-def test_audit_and_repair_agree_on_what_is_required(requirement: str, missing: tuple[str, ...]) -> None:
+def test_audit_and_repair_agree_on_the_required_packages(requirement: str, missing: tuple[str, ...]) -> None:
     loading = library("demo/a.so", "libamdhip64.so.7", runpath="$ORIGIN/../_rocm_sdk_core/lib")
     made = tree((package("demo", requires=(requirement,)), [loading]))
     assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).requires == missing

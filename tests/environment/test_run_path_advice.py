@@ -30,17 +30,17 @@ def sdk_folders_of(distribution: str) -> list[SdkFolder]:
     return [folder for folder in sdk_folders() if folder.distribution == distribution]
 
 
-def test_sdk_packages_that_are_not_at_hand_are_assumed_to_be_installed() -> None:
+def test_sdk_packages_that_are_not_given_are_assumed_to_be_installed() -> None:
     given = tree((package("rocm-sdk-core"), []))
     assumed = {folder.distribution for folder in assumed_sdk_folders(given)}
     assert assumed == {folder.distribution for folder in sdk_folders()} - {"rocm-sdk-core"}
 
 
-def test_no_sdk_package_is_assumed_where_nothing_more_is_installed() -> None:
+def test_a_closed_environment_assumes_no_sdk_packages() -> None:
     assert assumed_sdk_folders(tree((package(), [])), closed=True) == ()
 
 
-def test_folders_come_from_packages_at_hand_and_from_the_sdk_layout() -> None:
+def test_folders_come_from_given_packages_and_from_the_sdk_layout() -> None:
     own = tree((package(), [library("demo/lib/libown.so.1")]))
     folders = places_for_machine(own, sdk_folders_of("rocm-sdk-libraries"), 62).providers
     assert folders["libown.so.1"] == ("demo/lib",)
@@ -52,14 +52,14 @@ def test_folders_come_from_packages_at_hand_and_from_the_sdk_layout() -> None:
     ("cpu_level", "folders"),
     [("x86-64", None), ("x86-64-v2", ("demo",)), ("x86-64-v4", ("demo",))],
 )
-def test_a_library_for_some_processors_alone_counts_for_these(
+def test_a_library_for_newer_processors_is_provided_only_for_those_processors(
     cpu_level: CpuLevel, folders: tuple[str, ...] | None
 ) -> None:
     own = tree((package(), [library("demo/glibc-hwcaps/x86-64-v2/libb.so")]))
     assert places_for_machine(own, [], 62, cpu_level).providers.get("libb.so") == folders
 
 
-def test_libraries_for_other_machines_are_led_to_by_nobody() -> None:
+def test_libraries_for_other_machines_are_never_suggested() -> None:
     files = [
         library("demo/arm/liba.so", machine=183),
         library("demo/z/liba.so"),
@@ -70,7 +70,7 @@ def test_libraries_for_other_machines_are_led_to_by_nobody() -> None:
     assert places_for_machine(own, [], 183).providers == {"liba.so": ("demo/arm",), "libb.so": ("demo/arm",)}
 
 
-def test_every_folder_of_the_packages_is_known() -> None:
+def test_all_folders_of_the_packages_are_listed() -> None:
     own = tree((package(), [data("demo/plugins/first.plugin")]))
     assert places_for_machine(own, sdk_folders_of("rocm-sdk-core"), 62).folders >= {
         "demo/plugins",
@@ -78,7 +78,7 @@ def test_every_folder_of_the_packages_is_known() -> None:
     }
 
 
-def test_what_neither_packages_nor_the_system_have_is_missing() -> None:
+def test_libraries_that_neither_packages_nor_the_system_have_are_missing() -> None:
     elf = library("x.so", "liba.so", "libc.so.6", "libnowhere.so").elf
     assert elf is not None
     places = LibraryPlaces({"liba.so": ("demo",)}, frozenset({"demo"}))
@@ -102,7 +102,7 @@ def elf(*needed: str) -> Elf:
     return made
 
 
-def test_each_folder_is_named_once_and_says_what_it_is_for() -> None:
+def test_each_folder_is_listed_once_with_the_libraries_it_provides() -> None:
     needed = elf("libhipblas.so.3", "libamdhip64.so.7", "libMIOpen.so.1", "libc.so.6")
     advice = advise_run_path(needed, "jax_plugins/xla/a.so", PLACES, SYSTEM)
     assert advice.entries == (
@@ -114,16 +114,16 @@ def test_each_folder_is_named_once_and_says_what_it_is_for() -> None:
     assert (advice.system, advice.missing) == (("libc.so.6",), ())
 
 
-def test_what_it_opens_by_name_counts_like_what_it_needs() -> None:
+def test_libraries_opened_by_name_count_like_needed_libraries() -> None:
     advice = advise_run_path(elf("libc.so.6"), "demo/a.so", PLACES, SYSTEM, ["librocm_sysdeps_drm.so.2"])
     assert advice.values == ("$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib",)
 
 
-def test_what_nobody_has_is_missing() -> None:
+def test_a_library_that_no_package_has_is_missing() -> None:
     assert advise_run_path(elf("libfoo.so.1", "libm.so.6"), "demo/a.so", PLACES, SYSTEM).missing == ("libfoo.so.1",)
 
 
-def test_its_own_folder_comes_first_where_it_serves_as_well() -> None:
+def test_the_folder_of_the_file_itself_is_preferred_among_equally_good_folders() -> None:
     places = LibraryPlaces({"liba.so": ("other/lib", "demo")}, frozenset({"other/lib", "demo"}))
     assert advise_run_path(elf("liba.so"), "demo/x.so", places, SYSTEM).values == ("$ORIGIN",)
 
@@ -139,12 +139,12 @@ def test_its_own_folder_comes_first_where_it_serves_as_well() -> None:
         ("demo/libx.so.1.2", "demo/libx.so.1.2"),
     ],
 )
-def test_a_place_may_leave_out_what_goes_without_saying(text: str, place: str) -> None:
+def test_a_place_may_omit_site_packages_and_the_file_name(text: str, place: str) -> None:
     assert normalized_place(text, "a.so") == place
 
 
 @pytest.mark.parametrize("text", ["/usr/lib/a.so", "site-packages/../a.so"])
-def test_a_place_outside_of_site_packages_is_refused(text: str) -> None:
+def test_a_place_outside_site_packages_is_refused(text: str) -> None:
     with pytest.raises(InputError) as error:
         normalized_place(text, "a.so")
     assert str(error.value) == (
@@ -162,7 +162,7 @@ def test_a_place_outside_of_site_packages_is_refused(text: str) -> None:
         ("", "''", "site-packages/"),
     ],
 )
-def test_a_place_that_may_be_a_folder_is_not_taken_for_the_files_name(text: str, told: str, folder: str) -> None:
+def test_a_place_that_may_be_a_folder_or_a_file_is_refused_as_ambiguous(text: str, told: str, folder: str) -> None:
     with pytest.raises(InputError) as error:
         normalized_place(text, "a.so")
     assert str(error.value) == (
@@ -171,7 +171,7 @@ def test_a_place_that_may_be_a_folder_is_not_taken_for_the_files_name(text: str,
     )
 
 
-def test_a_program_is_named_as_it_is() -> None:
+def test_the_place_of_a_program_ends_with_its_file_name() -> None:
     assert normalized_place("my_package/bin/tool", "tool") == "my_package/bin/tool"
     with pytest.raises(InputError):
         normalized_place("my_package/bin/tool", "tool-linked")

@@ -45,24 +45,24 @@ PLACES = LibraryPlaces(
     ],
     ids=["own folder", "sibling folder", "sibling package", "below", "from the root", "to the root", "at the root"],
 )
-def test_a_place_is_spelled_relative_to_the_file(folder: str, origin: str, expected: str) -> None:
+def test_a_folder_is_spelled_relative_to_the_file(folder: str, origin: str, expected: str) -> None:
     assert origin_relative(folder, origin) == expected
 
 
 @pytest.mark.parametrize("working_folder", ["/", "/usr"])
-def test_the_working_folder_does_not_count(working_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_directory_has_no_effect(working_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(working_folder)
     assert origin_relative("../../../lib64", "../../../bin") == "$ORIGIN/../lib64"
     assert origin_relative("../../../lib64", "demo") == "$ORIGIN/../../../../lib64"
 
 
-def test_a_file_gets_only_the_folders_that_hold_what_it_needs() -> None:
+def test_a_file_gets_only_the_folders_of_the_libraries_it_needs() -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", "libamdhip64.so.7", "libc.so.6")
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
     assert edit == SetRunpath("$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib", RunpathTag.RPATH)
 
 
-def test_a_file_that_opens_libraries_by_name_gets_every_folder_of_the_search() -> None:
+def test_a_file_that_opens_libraries_by_name_gets_every_search_folder() -> None:
     elf = library("libamdhip64.so.7", "libc.so.6", imports_dlopen=True)
     edit = run_path_edit(elf, CORE, (CORE, SYSDEPS), PLACES, RunpathTag.RPATH)
     assert edit == SetRunpath("$ORIGIN:$ORIGIN/rocm_sysdeps/lib", RunpathTag.RPATH)
@@ -73,23 +73,23 @@ def test_a_file_that_opens_libraries_by_name_gets_every_folder_of_the_search() -
     [("$ORIGIN", f"$ORIGIN:$ORIGIN/../../{CORE}"), (f"$ORIGIN:$ORIGIN/../../{CORE}", None)],
     ids=["no way to it yet", "right already"],
 )
-def test_what_a_file_is_said_to_open_counts_like_what_it_needs(run_path: str, expected: str | None) -> None:
+def test_declared_opened_libraries_count_like_needed_libraries(run_path: str, expected: str | None) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, opened=("libamdhip64.so.7",))
     assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
 
 
-def test_a_file_that_needs_nothing_of_the_packages_is_left_alone() -> None:
+def test_a_file_that_needs_no_packaged_library_is_unchanged() -> None:
     elf = library("libmath.so.1", "libm.so.6", "libc.so.6")
     assert run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RPATH) is None
 
 
-def test_a_run_path_that_serves_is_left_alone_even_when_it_is_longer_than_needed() -> None:
+def test_a_working_run_path_is_unchanged_even_if_longer_than_needed() -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath="$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib")
     assert run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH) is None
 
 
-def test_a_good_list_under_the_other_tag_moves_to_the_wanted_one() -> None:
+def test_a_correct_run_path_under_the_other_tag_moves_to_the_wanted_tag() -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath="$ORIGIN")
     assert run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH) == SetRunpath("$ORIGIN", RunpathTag.RPATH)
 
@@ -99,7 +99,7 @@ def test_a_good_list_under_the_other_tag_moves_to_the_wanted_one() -> None:
     ["/opt/rocm/lib", "/build/stage/lib", "$ORIGIN/../nowhere", "lib", "$ORIGIN:$ORIGIN", "", "$LIB"],
     ids=["absolute", "build folder", "doesn't exist", "relative", "twice", "empty entry", "other token"],
 )
-def test_entries_that_lead_elsewhere_go(bad: str) -> None:
+def test_entries_that_point_elsewhere_are_removed(bad: str) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{bad}:$ORIGIN")
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
     assert edit == SetRunpath("$ORIGIN", RunpathTag.RPATH)
@@ -117,11 +117,11 @@ def test_entries_that_lead_elsewhere_go(bad: str) -> None:
         ("$ORIGIN/a..b/c", False),
     ],
 )
-def test_an_entry_that_goes_back_behind_a_name_is_reported(entry: str, expected: bool) -> None:
+def test_goes_back_detects_entries_with_dot_dot_after_a_name(entry: str, expected: bool) -> None:
     assert goes_back(entry) is expected
 
 
-def test_an_entry_that_goes_back_behind_a_name_is_respelled() -> None:
+def test_an_entry_with_dot_dot_after_a_name_is_normalized() -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath="$ORIGIN/nope/..")
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
     assert edit == SetRunpath("$ORIGIN", RunpathTag.RPATH)
@@ -132,37 +132,37 @@ def test_a_useless_run_path_is_removed() -> None:
     assert run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RPATH) == SetRunpath("", RunpathTag.RPATH)
 
 
-def test_entries_of_the_file_that_lead_into_the_packages_stay_first() -> None:
+def test_existing_entries_that_point_into_the_packages_stay_first() -> None:
     elf = library("libx.so", rpath="${ORIGIN}/../lib/rocm_sysdeps/lib:/opt/rocm/lib", imports_dlopen=True)
     edit = run_path_edit(elf, "_rocm_sdk_core/bin", (CORE, SYSDEPS), PLACES, RunpathTag.RPATH)
     assert edit == SetRunpath("$ORIGIN/../lib/rocm_sysdeps/lib:$ORIGIN/../lib", RunpathTag.RPATH)
 
 
-def test_the_folder_that_the_recipe_searches_first_wins() -> None:
+def test_the_first_search_folder_in_the_recipe_wins() -> None:
     places = LibraryPlaces({"libz.so.1": (CORE, SYSDEPS)}, frozenset({CORE, SYSDEPS}))
     edit = run_path_edit(library("liba.so", "libz.so.1"), CORE, (SYSDEPS, CORE), places, RunpathTag.RUNPATH)
     assert edit == SetRunpath("$ORIGIN/rocm_sysdeps/lib", RunpathTag.RUNPATH)
 
 
-def test_a_needed_name_is_looked_for_as_a_file_name() -> None:
+def test_needed_names_are_looked_up_as_file_names() -> None:
     places = library_places(["m/lib/libx.so.1", "m/lib/liby.so"])
     assert places.providers == {"libx.so.1": ("m/lib",), "liby.so": ("m/lib",)}
     assert places.folders == frozenset({"m/lib"})
 
 
-def test_run_paths_name_no_folder_for_some_processors_alone() -> None:
+def test_run_paths_contain_no_processor_specific_folders() -> None:
     places = library_places(["m/lib/libx.so.1", "m/lib/glibc-hwcaps/x86-64-v3/libx.so.1"])
     assert places.providers == {"libx.so.1": ("m/lib",)}
 
 
-def test_a_kept_folder_stays_in_its_place_though_no_package_has_it() -> None:
+def test_a_kept_folder_that_no_package_has_stays_in_position() -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath="$ORIGIN/../../nvidia/cublas/lib:/opt/lib:$ORIGIN")
     kept = KeptEntries(frozenset({"nvidia/cublas/lib"}))
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH, kept)
     assert edit == SetRunpath("$ORIGIN/../../nvidia/cublas/lib:$ORIGIN", RunpathTag.RPATH)
 
 
-def test_a_run_path_of_kept_folders_alone_is_right() -> None:
+def test_a_run_path_with_only_kept_folders_is_correct() -> None:
     elf = library("libmath.so.1", "libnowhere.so.1", runpath="$ORIGIN/../../other/lib")
     kept = KeptEntries(frozenset({"other/lib"}))
     assert run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, kept) is None
@@ -177,21 +177,21 @@ def test_a_run_path_of_kept_folders_alone_is_right() -> None:
     ],
     ids=["right in any place", "in their place when others change", "once"],
 )
-def test_intended_entries_stay_as_they_are_spelled(run_path: str, expected: str | None) -> None:
+def test_intended_entries_keep_their_spelling(run_path: str, expected: str | None) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
     kept = KeptEntries(intended=frozenset({"/opt/lib"}))
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, kept)
     assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
 
 
-def test_an_rpath_that_the_loader_ignores_is_not_judged() -> None:
+def test_an_rpath_ignored_by_the_loader_is_not_judged() -> None:
     elf = library("libx.so", "librocsparse.so.1", rpath=f"$ORIGIN/../../{CORE}", runpath="/opt/lib")
     kept = KeptEntries(intended=frozenset({"/opt/lib"}))
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, kept)
     assert edit == SetRunpath("$ORIGIN:/opt/lib", RunpathTag.RUNPATH)
 
 
-def test_an_edit_leaves_one_tag() -> None:
+def test_an_edit_leaves_only_one_tag() -> None:
     elf = library("liba.so", rpath="/a", runpath="/b")
     edited = SetRunpath("$ORIGIN", RunpathTag.RPATH).applied_to(elf)
     assert (edited.rpath, edited.runpath) == ("$ORIGIN", None)
@@ -200,7 +200,7 @@ def test_an_edit_leaves_one_tag() -> None:
 
 
 @pytest.mark.parametrize("entry", ["$ORIGIN/nope/..", "$ORIGIN/../lib/nope/../"])
-def test_a_folder_that_has_to_exist_on_the_way_makes_an_entry_wrong(entry: str) -> None:
+def test_an_entry_that_passes_through_a_missing_folder_is_wrong(entry: str) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=entry)
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH)
     assert edit == SetRunpath("$ORIGIN", RunpathTag.RUNPATH)
@@ -210,16 +210,16 @@ def places(**providers: tuple[str, ...]) -> LibraryPlaces:
     return LibraryPlaces(providers, frozenset(folder for folders in providers.values() for folder in folders))
 
 
-def test_one_folder_that_has_both_is_better_than_two() -> None:
+def test_one_folder_with_both_libraries_is_preferred_to_two() -> None:
     assert fewest_folders(["a", "b"], places(a=("one", "both"), b=("two", "both")), "own") == ("both",)
 
 
-def test_of_folders_that_serve_as_well_the_own_one_comes_first() -> None:
+def test_the_folder_of_the_file_itself_is_preferred_only_if_equally_good() -> None:
     assert fewest_folders(["a", "b"], places(a=("other", "own"), b=("other",)), "own") == ("other",)
     assert fewest_folders(["a"], places(a=("other", "own")), "own") == ("own",)
 
 
-def test_a_library_is_taken_from_the_first_folder_that_holds_it() -> None:
+def test_a_library_is_taken_from_the_first_folder_that_contains_it() -> None:
     found = choose_folders(["a", "b", "c"], ("one", "two", "idle"), places(a=("two", "one"), b=("two",), c=()))
     assert found == {"one": ("a",), "two": ("b",)}
 
@@ -229,7 +229,7 @@ _FOLDERS = st.dictionaries(_NAMES, st.lists(st.sampled_from(["p", "q", "r", "s"]
 
 
 @given(st.lists(_NAMES), _FOLDERS)
-def test_every_library_that_a_folder_holds_is_found_and_no_folder_is_idle(
+def test_every_available_library_is_found_and_every_chosen_folder_is_used(
     names: list[str], folders: dict[str, tuple[str, ...]]
 ) -> None:
     known = places(**folders)

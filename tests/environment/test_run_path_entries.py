@@ -19,7 +19,7 @@ from tests.support.breaches import one
 from tests.support.trees import library
 
 
-def test_run_paths_lead_to_what_serves_every_processor_first() -> None:
+def test_processor_specific_folders_are_searched_through_their_parent() -> None:
     assert searched_folders(["a/glibc-hwcaps/x86-64-v2", "b"], "x86-64-v2") == ("b",)
     assert searched_folders(["glibc-hwcaps/x86-64-v2"], "x86-64-v2") == ("",)
     assert searched_folders(["a/glibc-hwcaps/x86-64-v3"], "x86-64-v2") == ()
@@ -52,7 +52,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_entries_are_wrong_or_doubtful_where_the_audit_says_so_and_build_folders_are_wrong(entry: str) -> None:
+def test_entries_are_wrong_or_doubtful_as_in_the_audit_and_build_folders_are_wrong(entry: str) -> None:
     subject = Subject(one(library("demo/a.so", runpath=f"{entry}:$ORIGIN/x")), AuditSettings())
     names = {rule.name for rule in ENTRY_RULES}
     found = {
@@ -68,7 +68,7 @@ def test_entries_are_wrong_or_doubtful_where_the_audit_says_so_and_build_folders
     assert doubtful_entries([entry]) == found[False]
 
 
-def test_a_folder_of_a_build_host_and_a_relative_one_are_told_together() -> None:
+def test_relative_entries_and_build_machine_folders_are_reported_together() -> None:
     problems = entry_problems("it", ["lib", "/home/me", "lib64", "$ORIGIN"])
     assert [problem.found for problem in problems] == [
         "searches 'lib', 'lib64' relative to the working directory",

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_folders_are_those_that_the_recipe_searches() -> None:
+def test_the_folders_match_the_recipe_search_folders() -> None:
     recipe = load_recipe()
     places = (place.partition(":") for place in recipe.packages["libraries"].search)
     folders = tuple(f"{recipe.packages[key].platform_module}/{folder}" for key, _, folder in places)
     assert sdk_search_folders() == folders
 
 
-def test_the_folders_belong_to_the_distributions_of_the_recipe() -> None:
+def test_each_folder_belongs_to_the_distribution_in_the_recipe() -> None:
     recipe = load_recipe()
     owners = {recipe.packages[key].platform_module: recipe.packages[key] for key in ("core", "libraries")}
     for folder in sdk_folders():
@@ -38,12 +38,12 @@ def test_the_folders_belong_to_the_distributions_of_the_recipe() -> None:
         assert folder.per_family is ("{family}" in (package.distribution_in("per-family") or ""))
 
 
-def test_the_short_names_are_those_of_the_recipe() -> None:
+def test_the_short_names_match_the_recipe() -> None:
     for name, library in load_recipe().libraries.items():
         assert short_name(library.pattern.replace(".so.*", ".so.1").replace(".so*", ".so.1")) == name
 
 
-def test_the_selector_brings_what_the_recipe_says() -> None:
+def test_the_selector_requires_the_packages_in_the_recipe() -> None:
     recipe, selector = load_recipe(), sdk_selector()
     names = {key: package.distribution_in("neutral") for key, package in recipe.packages.items()}
     asked = recipe.selector
@@ -55,7 +55,7 @@ def test_the_selector_brings_what_the_recipe_says() -> None:
     }
 
 
-def test_one_family_has_libraries_of_its_own() -> None:
+def test_a_single_family_has_its_own_libraries_folder() -> None:
     assert sdk_search_folders("gfx94X-dcgpu") == (
         "_rocm_sdk_libraries_gfx94X_dcgpu/lib",
         "_rocm_sdk_core/lib",
@@ -65,7 +65,7 @@ def test_one_family_has_libraries_of_its_own() -> None:
     )
 
 
-def test_libraries_of_built_packages_lie_where_the_layout_has_them(sample_dist: Path) -> None:
+def test_libraries_in_built_packages_are_in_the_expected_folders(sample_dist: Path) -> None:
     built = {
         (file.name, file.folder) for file in read_tree([sample_dist]).files if file.elf and file.elf.soname == file.name
     }
@@ -78,7 +78,7 @@ def test_libraries_of_built_packages_lie_where_the_layout_has_them(sample_dist: 
     ("soname", "others"),
     [("libamdhip64.so.6", ["libamdhip64.so.7"]), ("libamdhip64.so.7", []), ("libamdhip64.so", []), ("libfoo.so.1", [])],
 )
-def test_other_versions_differ_in_their_version_alone(soname: str, others: list[str]) -> None:
+def test_other_versions_of_a_library_differ_only_in_the_version(soname: str, others: list[str]) -> None:
     assert other_versions(soname) == others
 
 
@@ -94,5 +94,5 @@ def test_other_versions_differ_in_their_version_alone(soname: str, others: list[
         ("libc.so.6", False),
     ],
 )
-def test_libraries_of_rocm_are_known_in_any_version(name: str, expected: bool) -> None:
+def test_rocm_libraries_are_recognized_in_any_version(name: str, expected: bool) -> None:
     assert is_rocm_library(name) is expected

@@ -93,12 +93,12 @@ CASES: dict[str, tuple[list[Distribution], list[list[str]]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_environment_has_one_wheel_of_each_name(name: str) -> None:
+def test_an_environment_has_at_most_one_wheel_of_each_name(name: str) -> None:
     owners, expected = CASES[name]
     assert environments(*owners) == expected
 
 
-def test_wheels_for_several_pythons_neither_collide_nor_serve_each_other() -> None:
+def test_wheels_for_different_pythons_do_not_collide_or_serve_each_other() -> None:
     shared = data("plugin/__init__.py")
     good = library("plugin/a.so", "libb.so", runpath="$ORIGIN")
     audited = tree(
@@ -109,7 +109,7 @@ def test_wheels_for_several_pythons_neither_collide_nor_serve_each_other() -> No
     ]
 
 
-def test_what_several_environments_share_is_reported_once() -> None:
+def test_a_finding_in_a_file_shared_by_several_environments_is_reported_once() -> None:
     tool = program("pjrt/tool", mode=0o100644)
     audited = tree((PLUGIN, []), (LATER, []), (wheel("pjrt", f"py3-none-{X86}"), [tool]))
     assert [finding.rule for finding in find(audited)] == ["wrong-mode"]

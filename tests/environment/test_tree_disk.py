@@ -63,7 +63,7 @@ def found_by_audit(root: Path) -> dict[str, dict[str, str]]:
     return answers
 
 
-def test_libraries_are_found_through_symlinks_as_the_loader_finds_them(prefix: Path) -> None:
+def test_libraries_are_found_through_symlinks_like_the_loader_does(prefix: Path) -> None:
     answers = found_by_audit(prefix)
     assert answers.keys() >= {"bin/tool.so", "bin/other.so", "bin/lost.so", "lib/libx.so.1.2.3"}
     for path, model in answers.items():
@@ -72,21 +72,21 @@ def test_libraries_are_found_through_symlinks_as_the_loader_finds_them(prefix: P
     assert answers["bin/tool.so"]["libout.so.1"] == "bin/../lib64/libout.so.1"
 
 
-def test_a_prefix_that_loads_has_no_findings_but_the_file_that_does_not(prefix: Path) -> None:
+def test_only_the_broken_file_of_a_prefix_has_a_finding(prefix: Path) -> None:
     (finding,) = audit(read_environments([prefix]), AuditSettings(ignore=("missing-build-id",))).findings
     assert (finding.rule, finding.file) == ("unreachable-library", f"{prefix}/bin/lost.so")
     assert finding.found.startswith("needs libamdhip64.so.7, which is in lib, but its run path doesn't lead there")
     assert finding.remedy == "Add $ORIGIN/../lib to its run path when linking, or use rocwheel build to set it."
 
 
-def test_run_paths_are_worked_out_for_libraries_behind_symlinks(prefix: Path) -> None:
+def test_library_folders_behind_symlinks_are_resolved(prefix: Path) -> None:
     folders = places_for_machine(read_tree([prefix]), (), 62).providers
     assert folders["libx.so.1"] == ("lib",)
     assert folders["libout.so.1"] == ("lib",)
     assert "nowhere.so" not in folders
 
 
-def test_an_installed_environment_may_hold_symlinks_too(prefix: Path, tmp_path: Path) -> None:
+def test_an_installed_environment_may_contain_symlinks(prefix: Path, tmp_path: Path) -> None:
     site = tmp_path / "env/lib/python3.11/site-packages"
     shutil.copytree(prefix, site / "demo", symlinks=True)
     info = site / "demo-1.0.dist-info"
@@ -99,7 +99,7 @@ def test_an_installed_environment_may_hold_symlinks_too(prefix: Path, tmp_path: 
     assert [(finding.rule, Path(finding.file).name) for finding in found] == [("unreachable-library", "lost.so")]
 
 
-def test_a_symlink_in_a_wheel_leads_nowhere() -> None:
+def test_a_symlink_in_a_wheel_is_not_followed() -> None:
     files = [library("demo/a.so", "libx.so.1", runpath="$ORIGIN"), library("demo/libx.so.1.0", soname="libx.so.1")]
     found = find(tree((package(), [*files, data("demo/libx.so.1", link="libx.so.1.0")])))
     assert [finding.rule for finding in found] == ["symlink", "unresolved-library"]
@@ -113,9 +113,7 @@ _TEXTS = st.sampled_from(["..", "../a", "b", "b/c", "../d/a", "e.so", "../e.so",
 @given(
     st.dictionaries(_PATHS, _TEXTS, max_size=5), st.lists(st.tuples(_PATHS, _PATHS | _TEXTS), min_size=1, max_size=8)
 )
-def test_a_disk_finds_the_same_whatever_it_was_asked_before(
-    links: dict[str, str], asked: list[tuple[str, str]]
-) -> None:
+def test_lookups_do_not_depend_on_earlier_lookups(links: dict[str, str], asked: list[tuple[str, str]]) -> None:
     files = {path: _ELF for path in ("e.so", "a/e.so", "a/b/e.so") if path not in links}
     paths = [f"{SITE}/{folder}/{name}" for folder, name in asked]
     one = TreeDisk(files, links)
@@ -125,7 +123,7 @@ def test_a_disk_finds_the_same_whatever_it_was_asked_before(
 
 
 @pytest.mark.parametrize(("links", "found"), [(40, True), (41, False)])
-def test_links_of_a_folder_and_of_a_file_in_it_count_together(links: int, found: bool) -> None:
+def test_symlinks_of_a_folder_and_a_file_in_it_count_toward_one_limit(links: int, found: bool) -> None:
     """Linux follows 40 links on the way to a file, ``path_resolution(7)``."""
     chain = {f"l{number}": f"l{number + 1}" for number in range(links - 2)} | {f"l{links - 2}": "real"}
     disk = TreeDisk({"real/y.so": _ELF}, chain | {"real/x.so": "y.so"})
@@ -133,7 +131,7 @@ def test_links_of_a_folder_and_of_a_file_in_it_count_together(links: int, found:
     assert isinstance(disk.find(f"{SITE}/l0/x.so", _ELF.machine), Library) is found
 
 
-def test_the_loader_enters_site_packages_by_the_name_that_is_known_only() -> None:
+def test_site_packages_is_entered_only_by_its_known_path() -> None:
     elf = library("x/libx.so").elf
     assert elf is not None
     for site, found in (("lib/python3.11/site-packages", True), ("", False), ("lib/python3.12/site-packages", False)):

@@ -94,10 +94,10 @@ def try_out(folder: Path, command: str, until: str = "nothing") -> list[str]:
     return list(json.loads(done.stdout))
 
 
-def test_nothing_is_found_of_a_command_that_does_well(tmp_path: Path) -> None:
+def test_a_correct_command_has_no_findings(tmp_path: Path) -> None:
     assert try_out(tmp_path, _CAREFUL) == []
 
 
 @pytest.mark.parametrize(("command", "found"), _BAD.values(), ids=_BAD)
-def test_what_a_command_may_not_do_is_found(tmp_path: Path, command: str, found: str) -> None:
+def test_a_forbidden_action_of_a_command_is_found(tmp_path: Path, command: str, found: str) -> None:
     assert found in try_out(tmp_path, command, found)

@@ -25,18 +25,18 @@ def shims(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", _NAMES)
-def test_a_command_that_meets_a_fault_or_is_killed_leaves_nothing_wrong(name: str, shims: Path) -> None:
+def test_a_command_that_meets_a_fault_or_is_killed_leaves_consistent_files(name: str, shims: Path) -> None:
     row = run_case(name, "6", 2, shims)
     assert texts(row) == []
     assert row.faults >= 4, "most of the faults are met"
     assert row.kills == 2
 
 
-def test_looks_of_python_for_the_command_are_not_calls_of_the_command(tmp_path: Path) -> None:
+def test_lookups_by_python_itself_are_not_calls_of_the_command(tmp_path: Path) -> None:
     case, place = find_case("init"), Place(tmp_path)
     site, other = Call(1, "stat64", 1, str(place.out)), Call(2, "stat64", 1, str(place.out / "x"))
     assert case.own_calls(place, [site, site, other, site]) == [other, site]
 
 
-def test_names_are_unique() -> None:
+def test_case_names_are_unique() -> None:
     assert len(set(_NAMES)) == len(_NAMES)

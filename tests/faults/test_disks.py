@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(_REASON), reason=_REASON
 
 
 @pytest.mark.parametrize("name", ["index", "split", "init"])
-def test_a_disk_that_fills_up_or_turns_read_only_leaves_nothing_wrong(name: str, tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_or_becomes_read_only_leaves_consistent_files(name: str, tmp_path: Path) -> None:
     row = run_on_disks(name, 2, tmp_path)
     assert row.found == ()
     assert row.full >= 1, "the disk has been too small"

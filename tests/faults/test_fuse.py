@@ -84,9 +84,7 @@ def run(folder: Path, fault: str, when: str = "at once") -> list[str]:
         ),
     ],
 )
-def test_the_chosen_operation_meets_what_is_planned(
-    tmp_path: Path, fault: str, when: str, differs: dict[str, str]
-) -> None:
+def test_the_chosen_operation_fails_as_planned(tmp_path: Path, fault: str, when: str, differs: dict[str, str]) -> None:
     usual = {"write": "3", "close": "None", "read": "b'old byte'", "rename": "None", "list": "['new', 'other']"}
     *told, hit, left = run(tmp_path, fault, when)
     assert told == [f"{what} {text}" for what, text in (usual | differs).items()]
@@ -96,14 +94,14 @@ def test_the_chosen_operation_meets_what_is_planned(
 
 @needs_fuse
 @pytest.mark.slow
-def test_a_disk_that_fails_leaves_nothing_wrong(tmp_path: Path) -> None:
+def test_a_failing_disk_leaves_consistent_files(tmp_path: Path) -> None:
     row = run_on_fuse("index", 4, tmp_path)
     assert texts(row) == []
     assert row.failed + row.late >= 5, "most of the operations are met"
     assert row.unusual >= 2
 
 
-def test_operations_are_counted_by_their_name_from_when_the_plan_is_armed() -> None:
+def test_operations_are_counted_by_name_once_the_plan_is_armed() -> None:
     plan = SharedPlan()
     plan.meet("write", "/a")
     plan.arm(DiskFault("write", 2, Manner.FAIL, errno.EDQUOT))
@@ -116,7 +114,7 @@ def test_operations_are_counted_by_their_name_from_when_the_plan_is_armed() -> N
     assert plan.meet("write", "/b") == Manner.COUNT
 
 
-def test_an_error_that_stays_spreads_to_what_needs_the_same() -> None:
+def test_a_persistent_error_also_affects_related_operations() -> None:
     plan = SharedPlan()
     plan.arm(DiskFault("write", 1, Manner.STAY, errno.EDQUOT, ("write", "mkdir")))
     for operation in ("write", "mkdir", "write"):
@@ -127,7 +125,7 @@ def test_an_error_that_stays_spreads_to_what_needs_the_same() -> None:
     assert plan.meet("write", "/a") == Manner.COUNT
 
 
-def test_a_nameless_file_that_cannot_be_read_is_noted_as_it_may_be_mapped() -> None:
+def test_an_unreadable_unlinked_file_is_noted_because_it_may_be_mapped() -> None:
     plan = SharedPlan()
     plan.arm(DiskFault("read", 1, Manner.STAY, errno.EIO, ("read",)))
     for path, has_lost in (("/a", False), ("/tmp/.fuse_hidden0000000600000001", True)):
@@ -136,7 +134,7 @@ def test_a_nameless_file_that_cannot_be_read_is_noted_as_it_may_be_mapped() -> N
         assert plan.has_lost_map == has_lost
 
 
-def test_a_module_and_the_folder_that_it_is_in_do_not_count() -> None:
+def test_operations_on_the_module_and_its_parent_folder_are_not_counted() -> None:
     plan = SharedPlan()
     plan.arm(apart="/out/module")
     for path in ("/out", "/out/module", "/out/module/a", "/out/modules", "/in"):
@@ -144,7 +142,7 @@ def test_a_module_and_the_folder_that_it_is_in_do_not_count() -> None:
     assert plan.operations() == [("getattr", "/out/modules"), ("getattr", "/in")]
 
 
-def test_of_many_operations_on_one_path_the_first_middle_and_last_fail() -> None:
+def test_only_the_first_middle_and_last_operation_on_a_path_fail() -> None:
     operations = [("readlink", "/.fuse_hidden0000000600000001")] * 2 + [
         ("readlink", "/.fuse_hidden0000000700000002")
     ] * 7
@@ -155,24 +153,24 @@ def test_of_many_operations_on_one_path_the_first_middle_and_last_fail() -> None
     assert {fault.error for fault in faults} == {errno.EIO}
 
 
-def test_a_temporary_file_is_left_alone_while_it_still_has_a_name() -> None:
+def test_unlinking_a_temporary_file_is_not_made_to_fail() -> None:
     operations = [("create", "/tmp/rocwheel-12345678"), ("unlink", "/tmp/rocwheel-12345678")]
     assert {fault.operation for fault in all_disk_faults(operations)} == {"create"}
 
 
-def test_only_writes_fail_late() -> None:
+def test_only_writes_get_late_faults() -> None:
     faults = late_faults([("create", "/a"), ("write", "/a"), ("read", "/a")])
     assert {(fault.operation, fault.at) for fault in faults} == {("write", 1)}
     assert {fault.error for fault in faults} == {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE}
 
 
-def test_a_disk_dies_only_where_that_is_allowed() -> None:
+def test_a_disk_dies_only_when_allowed() -> None:
     operations = [("write", "/a"), ("chmod", "/a")]
     assert {fault.operation for fault in all_disk_faults(operations) if fault.manner == Manner.DIE} == {"write"}
     assert not any(fault.manner == Manner.DIE for fault in all_disk_faults(operations, may_die=False))
 
 
-def test_a_sample_has_each_kind_and_is_the_same_each_time() -> None:
+def test_a_sample_has_every_kind_of_fault_and_is_deterministic() -> None:
     faults = [DiskFault("write", at, Manner.FAIL, errno.EIO) for at in range(50)]
     faults += [DiskFault("link", 1, Manner.FAIL, errno.EIO), DiskFault("link", 1, Manner.DONE, errno.EIO)]
     chosen = sample_faults(faults, 3, "index")
@@ -185,7 +183,7 @@ def test_a_sample_has_each_kind_and_is_the_same_each_time() -> None:
     assert len(sample_faults(faults, 100, "index")) == 52
 
 
-def test_what_a_disk_lacks_is_refused_each_time_and_nothing_else() -> None:
+def test_an_unsupported_operation_always_fails_and_other_operations_do_not() -> None:
     assert all(one.fault.spread == (one.fault.operation,) and one.fault.at == 1 for one in LACKS)
     assert {one.fault.operation for one in LACKS} == {"link", "symlink", "chmod", "utimens", "fsync", "statfs"}
 
@@ -200,5 +198,5 @@ def test_what_a_disk_lacks_is_refused_each_time_and_nothing_else() -> None:
         (DiskFault("read", 1, Manner.HALF), "read 1: half"),
     ],
 )
-def test_a_fault_says_what_becomes_of_which_operation(fault: DiskFault, text: str) -> None:
+def test_a_disk_fault_is_printed_with_its_operation_and_effect(fault: DiskFault, text: str) -> None:
     assert str(fault) == text

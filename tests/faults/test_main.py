@@ -12,7 +12,7 @@ from tests.support.places import ROOT
 pytestmark = pytest.mark.slow
 
 
-def test_a_name_of_no_case_is_told() -> None:
+def test_an_unknown_case_name_is_reported() -> None:
     command = [sys.executable, "-m", "trials.faults", "index", "no-such"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

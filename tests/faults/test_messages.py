@@ -44,29 +44,29 @@ def check(status: int, messages: str, expected: Expected = _QUOTA, text: str = "
         ),
     ],
 )
-def test_a_fault_is_told_by_one_error_with_path_and_reason(status: int, messages: str, problems: list[str]) -> None:
+def test_a_fault_needs_one_error_with_path_and_reason(status: int, messages: str, problems: list[str]) -> None:
     assert check(status, messages) == problems
 
 
-def test_a_fault_of_a_disk_s_own_folder_is_told_by_its_place() -> None:
+def test_a_fault_in_the_root_folder_of_a_disk_is_reported_with_the_path_of_the_disk() -> None:
     met = Expected((errno.EIO,), "/")
     assert check(1, "error: it can't be read (Input/output error)\n", met) == ["names no path"]
     assert check(1, "error: /place can't be read (Input/output error)\n", met) == []
 
 
 @pytest.mark.parametrize(("status", "problems"), [(0, []), (1, ["ends with 1"])])
-def test_what_is_no_failure_ends_well(status: int, problems: list[str]) -> None:
+def test_a_command_that_must_succeed_may_not_fail(status: int, problems: list[str]) -> None:
     assert check(status, "", Expected(must_end_well=True)) == problems
 
 
-def test_a_killed_command_tells_nothing() -> None:
+def test_a_killed_command_may_not_print_anything() -> None:
     assert check(-signal.SIGKILL, "", Expected()) == []
     assert check(-signal.SIGKILL, "Traceback", Expected()) == ["'Traceback' is in its messages"]
 
 
-def test_a_signal_that_is_expected_is_no_problem() -> None:
+def test_an_expected_signal_is_not_a_problem() -> None:
     assert check(-signal.SIGBUS, "", Expected((errno.EIO,), "/a", signals=(signal.SIGBUS,))) == []
 
 
-def test_a_report_tells_reasons_in_its_result_in_place_of_errors() -> None:
+def test_a_report_may_contain_the_reason_in_its_result() -> None:
     assert check(1, "", text="/place/cache: can't be read (Disk quota exceeded)", case=_REPORT) == []

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", [one.name for one in RACES])
-def test_commands_at_the_same_time_do_no_harm_though_some_are_killed(name: str) -> None:
+def test_concurrent_commands_do_no_harm_even_if_some_are_killed(name: str) -> None:
     row = run_race(name, 1, "tests")
     assert row.found == ()
     assert row.rounds == 1
@@ -45,7 +45,7 @@ print(json.dumps(race(one, place, run_calmly(one, place), "seed").problems))
 """
 
 
-def test_a_command_that_fails_and_a_reader_that_finds_something_are_told(tmp_path: Path) -> None:
+def test_a_failing_command_and_a_finding_of_a_reader_are_reported(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     done = subprocess.run([sys.executable, "-c", _RACE, tmp_path], cwd=ROOT, capture_output=True, check=True)
     first, *others = json.loads(done.stdout)

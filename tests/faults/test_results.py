@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _FOUND = msgspec.toml.decode((ROOT / "trials/faults/found.toml").read_bytes())["finding"]
 
 
-def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
+def test_the_results_page_is_up_to_date(tmp_path: Path) -> None:
     page = tmp_path / "RESULTS.md"
     page.write_bytes(RESULTS.read_bytes())
     write_page(page)
     assert page.read_text() == RESULTS.read_text()
 
 
-def test_what_was_found_names_a_case_that_exists() -> None:
+def test_findings_name_an_existing_case() -> None:
     names = {case.name for case in all_cases()} | {one.name for one in RACES}
     for finding in _FOUND:
         assert finding["case"] in names

@@ -63,7 +63,7 @@ def run(shim: Path, folder: Path, fault: str) -> list[str]:
     return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout.split("\n")
 
 
-def test_calls_below_the_folder_are_counted_and_no_others(shim: Path, folder: Path) -> None:
+def test_only_calls_inside_the_folder_are_counted(shim: Path, folder: Path) -> None:
     lines = [line.split("\t") for line in run(shim, folder, "None") if "\t" in line]
     assert [(number, call, path) for number, call, _, path in lines] == [
         ("1", "open64", f"{folder}/file"),
@@ -87,19 +87,19 @@ def test_calls_below_the_folder_are_counted_and_no_others(shim: Path, folder: Pa
         ("Fault('write', 9, Mode.FAIL, 28)", ["6", "6", "b'abcdefabcdef'", "0 None"]),
     ],
 )
-def test_the_chosen_call_meets_what_is_planned(shim: Path, folder: Path, fault: str, told: list[str]) -> None:
+def test_the_chosen_call_fails_as_planned(shim: Path, folder: Path, fault: str, told: list[str]) -> None:
     lines = [line for line in run(shim, folder, fault) if line]
     assert len(lines) == len(told)
     assert [line[: len(start)] for line, start in zip(lines, told, strict=True)] == told
 
 
 @pytest.mark.parametrize(("mode", "is_there"), [("KILL_BEFORE", False), ("KILL_AFTER", True)])
-def test_a_kill_comes_before_a_call_or_after_it(shim: Path, folder: Path, mode: str, is_there: bool) -> None:
+def test_a_process_is_killed_before_or_after_a_call(shim: Path, folder: Path, mode: str, is_there: bool) -> None:
     assert run(shim, folder, f"Fault('rename', 4, Mode.{mode})")[2].startswith("-9 ")
     assert (folder / "new").exists() == is_there
 
 
-def test_a_fault_says_what_becomes_of_which_call() -> None:
+def test_a_call_fault_is_printed_with_its_call_and_effect() -> None:
     assert str(Fault("write", 3, Mode.FAIL, errno.ENOSPC)) == "call 3: ENOSPC"
     assert str(Fault("write", 3, Mode.FAIL_ON, errno.EROFS)) == "call 3: EROFS from there on"
     assert str(Fault("write", 3, Mode.KILL_AFTER)) == "call 3: kill after"

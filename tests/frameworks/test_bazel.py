@@ -65,7 +65,7 @@ def read_run_path(path: Path) -> tuple[str, list[str]]:
     return tag.entry.d_tag, value.split(":")
 
 
-def test_the_wheels_are_named_by_what_is_in_them(wheels: list[Path]) -> None:
+def test_the_wheel_names_match_the_contents(wheels: list[Path]) -> None:
     assert [path.name for path in wheels] == [
         "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl",
         "jax_rocm7_plugin-0.12.0-cp311-cp311-manylinux_2_5_x86_64.whl",
@@ -84,7 +84,7 @@ def test_the_wheels_are_named_by_what_is_in_them(wheels: list[Path]) -> None:
     ],
     ids=["pjrt", "python311", "python312", "python313"],
 )
-def test_bazel_links_the_run_path_that_fits_the_place(
+def test_bazel_links_a_run_path_that_fits_the_location_of_the_library(
     wheels: list[Path], tmp_path: Path, index: int, member: str, up: str
 ) -> None:
     with zipfile.ZipFile(wheels[index]) as archive:
@@ -99,7 +99,7 @@ def test_each_python_config_builds_its_own_extension_module(wheels: list[Path], 
 
 
 @pytest.mark.parametrize(("index", "version"), [(1, "3.11"), (2, "3.12"), (3, "3.13")])
-def test_the_wheels_load_on_the_python_that_they_are_for(
+def test_the_wheels_load_on_their_python_version(
     wheels: list[Path], sample_dist: Path, tmp_path: Path, index: int, version: str
 ) -> None:
     uv = [str(Path(sys.executable).parent / "uv")]
@@ -125,7 +125,7 @@ def test_the_wheels_load_on_the_python_that_they_are_for(
     assert (finished.stdout, finished.stderr) == (told, "")
 
 
-def test_the_files_for_bzlmod_build_the_same_library(
+def test_the_bzlmod_files_build_the_same_library(
     workspace: Workspace, wheels: list[Path], sample_dist: Path, rocm_path: Path, tmp_path: Path
 ) -> None:
     made = make_workspace(tmp_path, sample_dist, rocm_path, "--bzlmod")
@@ -162,7 +162,7 @@ def emulate_bzlmod(folder: Path) -> None:
     workspace.write_text(text)
 
 
-def test_two_output_roots_give_the_same_wheels(
+def test_two_output_roots_produce_the_same_wheels(
     workspace: Workspace, wheels: list[Path], sample_dist: Path, rocm_path: Path, tmp_path: Path
 ) -> None:
     elsewhere = make_workspace(tmp_path / "some-other-place", sample_dist, rocm_path)
@@ -183,7 +183,7 @@ def build_by_action(workspace: Workspace) -> Path:
     return made
 
 
-def test_a_wheel_made_by_a_build_action_has_the_same_plugin_and_the_commits_of_the_build(
+def test_a_wheel_from_a_build_action_has_the_same_plugin_and_the_commits_of_the_build(
     workspace: Workspace, wheels: list[Path]
 ) -> None:
     made = build_by_action(workspace)
@@ -196,7 +196,7 @@ def test_a_wheel_made_by_a_build_action_has_the_same_plugin_and_the_commits_of_t
         assert f'"ROCm/rocm-jax": "{"ab" * 20}"' in action.read("jax_plugins/xla_rocm7/commit_info.py").decode()
 
 
-def test_the_files_of_rocwheel_are_inputs_of_the_build_action(workspace: Workspace) -> None:
+def test_the_rocwheel_sources_are_inputs_of_the_build_action(workspace: Workspace) -> None:
     asked = workspace.bazel("cquery", "--config=rocm_build", "deps(//tools:rocwheel)")
     inputs = {line.partition(" ")[0] for line in asked.stdout.splitlines()}
     assert {"@python//:site/rocwheel/cli/wheel.py", "@python//:site/rocwheel/build/rocm.toml"} <= inputs
@@ -237,14 +237,14 @@ def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:
         ("ROCM_WHEEL_COMMITS=jax=main", '"jax=main" isn\'t REPOSITORY=COMMIT with 7 to 64 hexadecimal digits.'),
     ],
 )
-def test_a_malformed_value_fails_the_fetch_with_a_clear_text(workspace: Workspace, setting: str, text: str) -> None:
+def test_a_malformed_value_fails_the_fetch_with_a_clear_message(workspace: Workspace, setting: str, text: str) -> None:
     finished = workspace.bazel("build", "--nobuild", "--config=rocm_build", f"--repo_env={setting}", "//pjrt:all")
     assert finished.returncode == 1
     assert text in finished.stderr
 
 
 @pytest.mark.parametrize("folder", ["/jax_rocm7_plugin", "../jax_rocm7_plugin", "./jax_rocm7_plugin"])
-def test_a_folder_outside_of_site_packages_fails_the_analysis(workspace: Workspace, folder: str) -> None:
+def test_a_folder_outside_site_packages_fails_the_analysis(workspace: Workspace, folder: str) -> None:
     package = workspace.folder / "misplaced"
     package.mkdir(exist_ok=True)
     rule = 'load("//rocm_wheel:rocm_shared_library.bzl", "rocm_shared_library")\n\n'
@@ -288,7 +288,7 @@ int main(void) { int n; return hipGetDeviceCount(&n) == NO_DEVICE ? MADE : 1; }
 """
 
 
-def test_a_test_loads_a_runtime_library_and_sees_its_generated_headers(workspace: Workspace) -> None:
+def test_a_bazel_test_loads_a_runtime_library_and_includes_generated_headers(workspace: Workspace) -> None:
     package = workspace.folder / "loading"
     (package / "own").mkdir(parents=True)
     (package / "BUILD.bazel").write_text(RUNTIME_TEST)
@@ -304,7 +304,7 @@ def test_a_test_loads_a_runtime_library_and_sees_its_generated_headers(workspace
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-def test_a_wheel_takes_its_inputs_from_a_file(workspace: Workspace) -> None:
+def test_the_build_action_passes_the_inputs_of_a_wheel_in_a_file(workspace: Workspace) -> None:
     anew = f"--repo_env=ROCM_WHEEL_COMMITS=ROCm/rocm-jax={'cd' * 20}"
     told = workspace.bazel("build", "--subcommands", "--config=rocm_build", anew, "//:pjrt_wheel").stderr
     (command,) = [line for line in told.splitlines() if "/rocwheel wheel --quiet --spec pjrt.toml" in line]
@@ -312,20 +312,20 @@ def test_a_wheel_takes_its_inputs_from_a_file(workspace: Workspace) -> None:
     assert "pjrt_c_api_gpu_plugin.so" not in command
 
 
-def test_the_build_action_has_no_network_and_no_variables(workspace: Workspace) -> None:
+def test_the_build_action_has_no_network_access_and_no_environment_variables(workspace: Workspace) -> None:
     told = workspace.bazel("aquery", "--config=rocm_build", "mnemonic(RocmWheel, //:pjrt_wheel)")
     assert "ExecutionInfo: {block-network: 1}" in told.stdout
     assert "Environment: []" in told.stdout or "Environment:" not in told.stdout
 
 
-def test_the_tag_may_be_rpath(workspace: Workspace) -> None:
+def test_the_run_path_tag_can_be_rpath(workspace: Workspace) -> None:
     options = ("--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/a:/opt/rocm/lib", "--repo_env=ROCM_WHEEL_RPATH_TAG=rpath")
     workspace.build("--config=rocm_build", "--config=python311", *options, "//example:_example.so")
     library = workspace.folder / "bazel-bin/example/_example.so"
     assert read_run_path(library) == ("DT_RPATH", ["$ORIGIN/a", "/opt/rocm/lib"])
 
 
-def test_words_of_the_rc_file_reach_bazel_as_they_are(workspace: Workspace, tmp_path: Path) -> None:
+def test_words_in_the_bazelrc_reach_bazel_unchanged(workspace: Workspace, tmp_path: Path) -> None:
     values = ["plain", "with blank", 'quote"s', "back\\slash", "#hash", "it's", "$ORIGIN", "a\ttab"]
     (tmp_path / "WORKSPACE").write_text('load("//:show.bzl", "show")\nshow(name = "show")\n')
     (tmp_path / "BUILD.bazel").write_text('load("@show//:values.bzl", "VALUES")\n[print(VALUES)]\n')
@@ -374,7 +374,7 @@ def run_python(environment: Path, program: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.corpus
-def test_jax_discovers_the_plugin_which_loads_hip_from_the_other_wheel(jax_environment: Path) -> None:
+def test_jax_discovers_the_plugin_and_the_plugin_loads_hip_from_the_other_wheel(jax_environment: Path) -> None:
     finished = run_python(jax_environment, "import jax; jax.devices()")
     assert "UNAVAILABLE: example plugin: HIP says: no ROCm-capable device is detected" in finished.stderr
 
@@ -398,9 +398,7 @@ def bare_environment(jax_environment: Path, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.corpus
-def test_without_the_sdk_the_audit_reports_what_jax_would_only_log(
-    bare_environment: Path, workspace: Workspace
-) -> None:
+def test_the_audit_reports_a_missing_sdk_that_jax_only_logs(bare_environment: Path, workspace: Workspace) -> None:
     (site,) = bare_environment.glob("lib/python3*/site-packages")
     audited = workspace.rocwheel("audit", site, "--select", "un*-library", "--json")
     assert audited.returncode == 1
@@ -413,7 +411,7 @@ def test_without_the_sdk_the_audit_reports_what_jax_would_only_log(
 
 
 @pytest.mark.corpus
-def test_the_gates_of_the_guide_pass_with_the_sdk_and_fail_without_it(
+def test_the_audits_in_the_guide_pass_with_the_sdk_and_fail_without_it(
     jax_environment: Path, bare_environment: Path, wheels: list[Path], workspace: Workspace
 ) -> None:
     dist = wheels[0].parent

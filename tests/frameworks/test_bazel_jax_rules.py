@@ -79,7 +79,7 @@ def test_the_wheels_have_the_names_that_the_rule_declared(wheels: list[Path]) ->
     assert [path.name for path in wheels] == [PJRT, PLUGIN]
 
 
-def test_the_wheels_hold_what_the_descriptions_say(wheels: list[Path]) -> None:
+def test_the_wheels_contain_the_files_in_the_descriptions(wheels: list[Path]) -> None:
     modules = ["_hybrid", "_linalg", "_prng", "_rnn", "_solver", "_sparse", "_triton", "rocm_plugin_extension"]
     assert [members(path) for path in wheels] == [
         {
@@ -98,7 +98,7 @@ def members(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
-def test_the_wheels_have_version_and_commit_of_the_build(wheels: list[Path]) -> None:
+def test_the_wheels_have_the_version_and_commit_of_the_build(wheels: list[Path]) -> None:
     with zipfile.ZipFile(wheels[1]) as archive:
         metadata = BytesParser().parsebytes(archive.read("jax_rocm7_plugin-0.12.0.dist-info/METADATA"))
         assert metadata["Version"] == "0.12.0"
@@ -106,12 +106,12 @@ def test_the_wheels_have_version_and_commit_of_the_build(wheels: list[Path]) -> 
         assert f'"jax": "{HASH}"' in archive.read("jax_rocm7_plugin/commit_info.py").decode()
 
 
-def test_the_audit_finds_nothing_wrong_with_the_wheels(workspace: Workspace, wheels: list[Path]) -> None:
+def test_the_audit_reports_no_errors_in_the_wheels(workspace: Workspace, wheels: list[Path]) -> None:
     audited = rocwheel("audit", *wheels, "--with", workspace.sample_dist)
     assert (audited.returncode, " 0 errors" in audited.stdout) == (0, True), audited.stdout
 
 
-def test_words_in_a_parameter_file_make_the_same_wheels(workspace: Workspace, wheels: list[Path]) -> None:
+def test_arguments_in_a_parameter_file_produce_the_same_wheels(workspace: Workspace, wheels: list[Path]) -> None:
     options = (RELEASE, f"--//jaxlib/tools:jaxlib_git_hash={HASH}", "--//jaxlib/tools:use_param_file")
     again = build(workspace, *options)
     assert list(map(digest, again)) == list(map(digest, wheels))
@@ -121,7 +121,7 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_the_name_follows_the_suffix_and_the_python_of_the_build(workspace: Workspace) -> None:
+def test_the_wheel_name_has_the_version_suffix_and_python_of_the_build(workspace: Workspace) -> None:
     options = (RELEASE, "--repo_env=ML_WHEEL_VERSION_SUFFIX=-rc1", "--config=python312")
     workspace.build("--config=rocm_build", *options, *TARGETS)
     folder = workspace.folder / "bazel-bin/jaxlib/tools/dist"
@@ -129,7 +129,7 @@ def test_the_name_follows_the_suffix_and_the_python_of_the_build(workspace: Work
     assert (folder / "jax_rocm7_plugin-0.12.0rc1-cp312-cp312-manylinux_2_27_x86_64.whl").exists()
 
 
-def test_the_name_of_a_free_threaded_build_is_that_of_the_rule(workspace: Workspace) -> None:
+def test_the_name_of_a_free_threaded_wheel_matches_the_rule(workspace: Workspace) -> None:
     flag = "--@rules_python//python/config_settings:py_freethreaded=yes"
     options = (RELEASE, "--repo_env=HERMETIC_PYTHON_VERSION=3.13", flag)
     workspace.build("--config=rocm_build", *options, TARGETS[1])
@@ -156,7 +156,7 @@ def own_package(workspace: Workspace) -> Path:
     return package
 
 
-def test_the_attributes_of_the_program_reach_rocwheel(workspace: Workspace, own_package: Path, tmp_path: Path) -> None:
+def test_wheel_binary_attributes_reach_rocwheel(workspace: Workspace, own_package: Path, tmp_path: Path) -> None:
     wrong = "--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/nowhere"
     workspace.build("--config=rocm_build", "--config=python311", RELEASE, wrong, f"//{own_package.name}:wheel")
     wheel = workspace.folder / "bazel-bin/own/dist/own-0.12.0-py3-none-manylinux_2_27_x86_64.whl"

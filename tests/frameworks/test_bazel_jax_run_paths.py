@@ -69,7 +69,7 @@ def run_paths(workspace: Workspace, *options: str) -> dict[str, list[str]]:
     return found
 
 
-def test_the_patch_leaves_each_library_the_entries_with_which_it_loads(workspace: Workspace, tmp_path: Path) -> None:
+def test_the_patch_keeps_the_entries_each_library_needs_to_load(workspace: Workspace, tmp_path: Path) -> None:
     before = run_paths(workspace, "--config=rocm_build")
     assert before[EXTENSION] == before[PLUGIN]
     assert len(before[EXTENSION]) == ENTRIES_BEFORE

@@ -140,7 +140,7 @@ def read_objects(text: str) -> Iterator[dict[str, Any]]:
         yield value
 
 
-def test_a_clean_build_elsewhere_takes_every_action_from_the_remote_cache(
+def test_a_clean_build_in_another_folder_gets_every_action_from_the_remote_cache(
     sample_dist: Path, rocm_path: Path, tmp_path: Path, http_cache: str
 ) -> None:
     cache = ("--config=rocm_build", f"--remote_cache={http_cache}")
@@ -152,7 +152,7 @@ def test_a_clean_build_elsewhere_takes_every_action_from_the_remote_cache(
 
 
 @pytest.mark.corpus
-def test_remote_execution_gives_the_same_wheels(
+def test_remote_execution_produces_the_same_wheels(
     sample_dist: Path, rocm_path: Path, tmp_path: Path, remote_worker: str
 ) -> None:
     remote = make_workspace(tmp_path / "remote", sample_dist, rocm_path)

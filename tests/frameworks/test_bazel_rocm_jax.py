@@ -183,29 +183,29 @@ def run_path(workspace: Path, *options: str) -> list[str]:
     return str(found).split(":")
 
 
-def test_the_config_for_wheels_links_the_run_path_that_patchelf_set(workspace: Path) -> None:
+def test_the_wheel_config_links_the_run_path_that_patchelf_used_to_set(workspace: Path) -> None:
     assert run_path(workspace, "--config=rocm_base", "--config=rocm_wheel") == RUN_PATH
 
 
-def test_libraries_for_tests_have_this_run_path_too(workspace: Path) -> None:
+def test_libraries_in_tests_also_have_this_run_path(workspace: Path) -> None:
     solib, *entries = run_path(workspace, "--config=rocm_base")
     assert solib.startswith("$ORIGIN/_solib_local/")
     assert entries == [*RUN_PATH, "/opt/rocm/lib"]
 
 
-def test_a_build_without_the_configs_has_the_run_path_from_before(workspace: Path) -> None:
+def test_a_build_without_the_configs_keeps_the_old_run_path(workspace: Path) -> None:
     solib, system = run_path(workspace)
     assert solib.startswith("$ORIGIN/_solib_local/")
     assert system == "/opt/rocm/lib"
 
 
-def test_a_variable_on_the_command_line_replaces_the_run_path(workspace: Path) -> None:
+def test_a_variable_on_the_command_line_overrides_the_run_path(workspace: Path) -> None:
     option = "--repo_env=ROCM_WHEEL_RPATH=/opt/site/rocm/lib"
     assert run_path(workspace, "--config=rocm_wheel", option) == ["/opt/site/rocm/lib"]
 
 
 @pytest.mark.parametrize("value", ["/../rocm/lib", "rocm/lib", "$ORIGIN/a b", "$ORIGINAL/lib", ""])
-def test_an_entry_that_a_shell_or_a_typo_broke_is_refused(workspace: Path, value: str) -> None:
+def test_a_malformed_run_path_entry_is_refused(workspace: Path, value: str) -> None:
     done = bazel(workspace, "build", "--nobuild", f"--repo_env=ROCM_WHEEL_RPATH=/opt/rocm/lib:{value}", "//:plugin.so")
     assert done.returncode != 0
     assert f'ROCM_WHEEL_RPATH has the entry "{value}", which isn\'t an absolute path or $ORIGIN/...' in done.stderr

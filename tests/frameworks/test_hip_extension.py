@@ -23,7 +23,7 @@ MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]
 @pytest.mark.corpus
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 @pytest.mark.skipif(not PACKAGES.is_dir(), reason="Debian's ROCm is not made into packages yet: make debian")
-def test_the_extension_passes_the_audit_with_nothing_mended_and_loads(tmp_path: Path) -> None:
+def test_the_hip_extension_passes_the_audit_without_repairs_and_loads(tmp_path: Path) -> None:
     command = ["bash", str(ROOT / "examples/hip-extension/run.sh"), str(PACKAGES), str(tmp_path / "run")]
     finished = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert finished.returncode == 0, finished.stdout[-5000:]

@@ -58,7 +58,7 @@ def use(text: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]
 
 
 @needs_x86_64
-def test_the_initializer_loads_what_the_files_need(
+def test_the_initializer_loads_the_libraries_that_the_files_need(
     site: Path, sample_dist: Path, tmp_path: Path, compile_library: Compile
 ) -> None:
     source = "int hipGetDeviceCount(int *); int use(void) { int n; return hipGetDeviceCount(&n); }"
@@ -82,14 +82,14 @@ def test_the_initializer_loads_what_the_files_need(
         ("7.0.9", "minor"),
     ],
 )
-def test_the_version_of_the_sdk_is_locked(site: Path, tmp_path: Path, version: str, lock: VersionLock) -> None:
+def test_sdk_versions_that_match_are_accepted(site: Path, tmp_path: Path, version: str, lock: VersionLock) -> None:
     text = initializer(version, lock)
     checked = "\n".join(line for line in text.splitlines() if not line.startswith('        "'))
     assert use(checked, site, tmp_path).returncode == 0
 
 
 @needs_x86_64
-def test_another_version_of_the_sdk_is_refused_at_the_start(site: Path, tmp_path: Path) -> None:
+def test_the_initializer_fails_on_another_sdk_version(site: Path, tmp_path: Path) -> None:
     text = initializer("7.1.0", "minor")
     checked = "\n".join(line for line in text.splitlines() if not line.startswith('        "'))
     done = use(checked, site, tmp_path)
@@ -99,7 +99,7 @@ def test_another_version_of_the_sdk_is_refused_at_the_start(site: Path, tmp_path
 
 @needs_x86_64
 @pytest.mark.parametrize("version", ["7.0.1", "7.0.0rc1", "7.0.0.post1", "1!7.0.0", "7.0.0+local", "70.0"])
-def test_an_exact_lock_refuses_every_other_version(site: Path, tmp_path: Path, version: str) -> None:
+def test_an_exact_lock_rejects_every_other_version(site: Path, tmp_path: Path, version: str) -> None:
     text = initializer(version, "exact")
     checked = "\n".join(line for line in text.splitlines() if not line.startswith('        "'))
     done = use(checked, site, tmp_path)
@@ -134,7 +134,7 @@ from . import _dist_info
         ("7.1.0", "minor", "warn", 0, "UserWarning: 7.1.*"),
     ],
 )
-def test_the_initializer_works_with_an_older_release_of_the_reference(
+def test_the_initializer_works_with_an_older_reference_release(
     tmp_path: Path, version: str, lock: VersionLock, mismatch: Mismatch, status: int, said: str
 ) -> None:
     # Given packages of the reference, whose release has no names for amd_smi and others
@@ -149,7 +149,7 @@ def test_the_initializer_works_with_an_older_release_of_the_reference(
 
 
 @needs_x86_64
-def test_another_version_of_the_sdk_is_a_warning_if_asked_for(site: Path, tmp_path: Path) -> None:
+def test_the_initializer_can_warn_instead_of_fail_on_another_sdk_version(site: Path, tmp_path: Path) -> None:
     done = use(initializer("7.1.0", "exact", "warn"), site, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "UserWarning: The program was compiled against a ROCm version matching '7.1.0'" in done.stderr
@@ -169,7 +169,7 @@ def test_another_version_of_the_sdk_is_a_warning_if_asked_for(site: Path, tmp_pa
         ("7.14.0a1", "7.14.0a12"),
     ],
 )
-def test_the_initializer_takes_the_versions_that_satisfy_the_requirement(version: str, installed: str) -> None:
+def test_the_initializer_accepts_the_same_versions_as_the_requirement(version: str, installed: str) -> None:
     (pattern,) = re.findall(r're\.match\(r"(.*)", rocm_sdk', initializer(version, "exact"))
     requirement = requirements_variable(version, "exact").partition("'")[2].rstrip("'\n")
     satisfies = Requirement(requirement).specifier.contains(installed, prereleases=True)
@@ -189,12 +189,12 @@ def test_the_initializer_takes_the_versions_that_satisfy_the_requirement(version
         ("exact", "all", "PYTORCH_EXTRA_INSTALL_REQUIREMENTS='rocm[libraries,device-all]==7.14.0'\n"),
     ],
 )
-def test_the_requirements_name_the_packages_and_the_version(lock: VersionLock, targets: str, text: str) -> None:
+def test_the_requirement_contains_the_packages_and_the_version(lock: VersionLock, targets: str, text: str) -> None:
     chosen = parse_target_set(targets) if targets else None
     assert requirements_variable("7.14.0", lock, chosen) == text
 
 
-def test_the_requirement_is_one_that_installers_read() -> None:
+def test_the_requirement_can_be_parsed_by_packaging() -> None:
     value = subprocess.run(
         ["sh", "-c", f"{requirements_variable('7.14.0', 'minor').strip()}; echo $PYTORCH_EXTRA_INSTALL_REQUIREMENTS"],
         capture_output=True,
@@ -210,30 +210,30 @@ def test_a_malformed_version_is_refused() -> None:
     assert str(caught.value) == "--rocm: is 'newest'; expected a version such as 7.14.0 (PEP 440)"
 
 
-def test_files_that_need_nothing_of_the_sdk_are_refused(tmp_path: Path, compile_library: Compile) -> None:
+def test_files_that_need_no_sdk_library_are_refused(tmp_path: Path, compile_library: Compile) -> None:
     compile_library(tmp_path / "own/_C.so", "int nothing;")
     with pytest.raises(InputError, match="doesn't need any of the SDK's public libraries"):
         initializer_for(read_tree([tmp_path / "own"]).loadable, "7.0.0", "exact")
 
 
-def test_the_run_path_leads_from_torchs_folder_to_the_sdk() -> None:
+def test_the_run_path_points_from_the_torch_folder_to_the_sdk() -> None:
     assert run_path_entries(["_rocm_sdk_core/lib"]) == ("$ORIGIN", "$ORIGIN/../../_rocm_sdk_core/lib")
     assert run_path_entries(["_rocm_sdk_core/lib"], "ext") == ("$ORIGIN", "$ORIGIN/../_rocm_sdk_core/lib")
     assert torch_folder() == "torch/lib"
 
 
 @pytest.mark.parametrize("folder", ["../x", "/usr/lib", "a/../../b"])
-def test_a_folder_outside_of_site_packages_is_refused(folder: str) -> None:
+def test_a_folder_outside_site_packages_is_refused(folder: str) -> None:
     with pytest.raises(InputError, match=r"^--at: is .*; expected a folder in site-packages, such as torch/lib$"):
         run_path_entries(["_rocm_sdk_core/lib"], folder)
 
 
-def test_a_family_has_folders_of_its_own() -> None:
+def test_a_family_has_its_own_libraries_folder() -> None:
     assert search_folders("gfx94X-dcgpu")[0] == "_rocm_sdk_libraries_gfx94X_dcgpu/lib"
 
 
 @pytest.mark.parametrize("family", ["a b", "a/b", "$HOME", "gfx90a:x", "é"])
-def test_an_unknown_family_is_refused(family: str) -> None:
+def test_a_malformed_family_is_refused(family: str) -> None:
     with pytest.raises(InputError) as caught:
         search_folders(family)
     assert str(caught.value) == f"--family: is {family!r}; expected a target family such as gfx94X-dcgpu"
@@ -247,18 +247,18 @@ def test_an_unknown_family_is_refused(family: str) -> None:
         ("gfx-mine", ""),
     ],
 )
-def test_a_family_of_amds_that_nobody_knows_is_refused(family: str, rest: str) -> None:
+def test_an_unknown_family_that_looks_like_an_amd_family_is_refused(family: str, rest: str) -> None:
     with pytest.raises(UnknownTargetError) as caught:
         search_folders(family)
     assert str(caught.value).startswith(f"--family: {family!r} isn't a known GPU target or family. {rest}")
 
 
 @pytest.mark.parametrize("family", ["gfx942", "gfx110X-all", "mine"])
-def test_a_target_and_a_builds_own_word_are_families_too(family: str) -> None:
+def test_a_target_or_custom_word_is_accepted_as_a_family(family: str) -> None:
     assert search_folders(family)[0] == f"_rocm_sdk_libraries_{family.replace('-', '_')}/lib"
 
 
-def test_a_library_may_stand_in_site_packages_itself() -> None:
+def test_a_library_can_be_directly_in_site_packages() -> None:
     assert run_path_entries(["_rocm_sdk_core/lib"], "") == ("$ORIGIN", "$ORIGIN/_rocm_sdk_core/lib")
 
 
@@ -271,7 +271,7 @@ def test_a_library_may_stand_in_site_packages_itself() -> None:
         ("7.14.0.post1", "7.14.*"),
     ],
 )
-def test_a_version_satisfies_the_requirement_that_is_made_for_it(version: str, locked: str) -> None:
+def test_a_version_satisfies_the_requirement_generated_for_it(version: str, locked: str) -> None:
     made = requirements_variable(version, "minor").partition("'")[2].rstrip("'\n")
     assert made == f"rocm[libraries,device]=={locked}"
     assert Requirement(made).specifier.contains(version, prereleases=True)

@@ -51,7 +51,7 @@ def plugin_run_path(wheel: str, folder: Path) -> str:
     return "".join(line.partition("Library runpath: [")[2].rstrip("]") for line in shown.splitlines())
 
 
-def test_repair_fixes_wrong_run_paths_and_leaves_right_files_alone(
+def test_repair_fixes_wrong_run_paths_and_leaves_correct_files_unchanged(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     outputs = make_outputs(tmp_path / "out", compile_library, hip, "-Wl,-rpath,/../rocm/lib")
@@ -68,7 +68,7 @@ def test_repair_fixes_wrong_run_paths_and_leaves_right_files_alone(
     assert shipped == hashlib.sha256((outputs / "rocm/_linalg.so").read_bytes()).digest()
 
 
-def test_a_repair_leads_nowhere_that_only_an_older_wheel_of_the_same_name_had(
+def test_repair_ignores_libraries_that_only_an_older_wheel_of_the_same_name_had(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     own = compile_library(
@@ -89,7 +89,7 @@ def test_a_repair_leads_nowhere_that_only_an_older_wheel_of_the_same_name_had(
     ids=["of one release", "of others"],
 )
 @pytest.mark.parametrize("entry", ["/../rocm/lib", CORE], ids=["wrong", "right"])
-def test_an_rpath_stays_as_long_as_it_leads_into_packages_of_one_release(
+def test_an_rpath_is_kept_only_if_it_points_into_packages_of_a_single_release(
     tmp_path: Path, compile_library: Compile, hip: Path, entry: str, requires: list[str], shown: str
 ) -> None:
     outputs = make_outputs(tmp_path / "out", compile_library, hip, "-Wl,--disable-new-dtags", f"-Wl,-rpath,{entry}")
@@ -129,7 +129,7 @@ def test_an_rpath_stays_as_long_as_it_leads_into_packages_of_one_release(
         "repeated",
     ],
 )
-def test_a_repair_keeps_right_files_and_intended_entries(
+def test_repair_keeps_correct_run_paths_and_intended_entries(
     linked: str, repaired: str, beside: str, tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     outputs = make_outputs(tmp_path / "out", compile_library, hip, f"-Wl,-rpath,{linked}")
@@ -139,7 +139,7 @@ def test_a_repair_keeps_right_files_and_intended_entries(
     assert bool(report.repaired) == (linked != repaired)
 
 
-def test_a_repair_leads_to_libraries_for_the_machine_of_the_file(tmp_path: Path, compile_library: Compile) -> None:
+def test_repair_points_to_libraries_for_the_machine_of_the_file(tmp_path: Path, compile_library: Compile) -> None:
     needed = compile_library(tmp_path / "libx.so", "int x(void) { return 1; }", "-Wl,-soname,libx.so")
     source = "int x(void); int y(void) { return x(); }"
     user = compile_library(tmp_path / "user.so", source, str(needed), "-Wl,-rpath,/../lib")
@@ -154,7 +154,7 @@ def test_a_repair_leads_to_libraries_for_the_machine_of_the_file(tmp_path: Path,
 SONAME = ("-Wl,-soname,libother.so.1",)
 
 
-def test_a_library_that_nothing_brings_is_reported_and_nothing_is_written(
+def test_a_missing_library_is_reported_and_no_wheel_is_written(
     tmp_path: Path, compile_library: Compile, sample_dist: Path
 ) -> None:
     other = compile_library(tmp_path / "libother.so.1", "int hipGetDeviceCount(int *n) { return *n; }", *SONAME)
@@ -180,11 +180,11 @@ def test_a_run_path_that_misses_the_sdk_is_reported(
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
 
 
-def test_without_the_sdk_its_known_layout_counts(outputs: Path, tmp_path: Path) -> None:
+def test_the_known_layout_is_used_without_the_sdk(outputs: Path, tmp_path: Path) -> None:
     assert Path(run_job("pjrt", outputs, tmp_path).path).is_file()
 
 
-def test_a_folder_of_the_sdk_that_this_one_lacks_is_not_a_fault(
+def test_an_entry_for_a_folder_that_this_sdk_lacks_is_accepted(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     core = "$ORIGIN/../../_rocm_sdk_core/lib"
@@ -205,7 +205,7 @@ def test_a_folder_of_the_sdk_that_this_one_lacks_is_not_a_fault(
         ("$ORIGIN/../../_rocm_sdk_core/lib", "run-path-repeated"),
     ],
 )
-def test_a_wrong_entry_is_refused_though_the_library_is_found(
+def test_a_wrong_entry_is_refused_even_if_the_library_is_found(
     entry: str, rule: str, tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     entries = f"-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:{entry}"
@@ -217,7 +217,7 @@ def test_a_wrong_entry_is_refused_though_the_library_is_found(
     assert f"({rule})" in str(problem)
 
 
-def test_an_absolute_entry_that_the_description_allows_is_right(
+def test_an_absolute_entry_allowed_by_the_description_is_accepted(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     options = ("-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:/opt/rocm/lib",)
@@ -225,7 +225,7 @@ def test_an_absolute_entry_that_the_description_allows_is_right(
     assert run_job("pjrt", outputs, tmp_path, sample_dist).repaired == ()
 
 
-def test_each_absolute_entry_has_to_be_allowed(
+def test_each_absolute_entry_must_be_allowed(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     entries = "-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:/opt/rocm/lib:/site/rocm/lib:/usr/local/lib"
@@ -238,7 +238,7 @@ def test_each_absolute_entry_has_to_be_allowed(
     assert Path(run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=intended).path).is_file()
 
 
-def test_an_entry_that_is_wrong_everywhere_cannot_be_allowed(
+def test_an_entry_that_is_always_wrong_cannot_be_allowed(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     outputs = make_outputs(tmp_path / "out", compile_library, hip)
@@ -246,7 +246,7 @@ def test_an_entry_that_is_wrong_everywhere_cannot_be_allowed(
         run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=("lib",))
 
 
-def test_a_folder_that_the_description_searches_may_be_missing(
+def test_a_search_folder_in_the_description_may_be_missing(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     core = "$ORIGIN/../../_rocm_sdk_core/lib"
@@ -257,7 +257,7 @@ def test_a_folder_that_the_description_searches_may_be_missing(
     assert Path(run_job("pjrt", outputs, tmp_path, sample_dist, description=description).path).is_file()
 
 
-def test_a_plugin_for_every_python_needs_the_library_of_none(
+def test_a_plugin_for_every_python_may_not_need_libpython(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     python = compile_library(tmp_path / "libpython3.11.so.1.0", "int Py_x;", "-Wl,-soname,libpython3.11.so.1.0")
@@ -293,7 +293,7 @@ def test_the_pjrt_wheel_has_the_layout_that_jax_discovers(outputs: Path, sample_
     assert "Root-Is-Purelib: false\nTag: py3-none-manylinux_2_5_x86_64\n" in read_member(report.path, "WHEEL")
 
 
-def test_the_plugin_wheel_is_for_one_python_and_requires_its_twin(
+def test_the_plugin_wheel_is_for_one_python_and_requires_the_pjrt_wheel(
     outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     report = run_job("plugin", outputs, tmp_path, sample_dist, python="3.12")
@@ -303,7 +303,7 @@ def test_the_plugin_wheel_is_for_one_python_and_requires_its_twin(
     assert "License-Expression: Apache-2.0\nLicense-File: LICENSE\n" in metadata
 
 
-def test_version_and_commits_are_stamped_as_in_the_metadata(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_the_stamped_version_and_commits_match_the_metadata(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     wheel = run_job("plugin", outputs, tmp_path, sample_dist, python="3.12").path
     stamped: dict[str, Any] = {}
     exec(read_member(wheel, "/version.py") + read_member(wheel, "/commit_info.py"), stamped)
@@ -312,13 +312,13 @@ def test_version_and_commits_are_stamped_as_in_the_metadata(outputs: Path, sampl
 
 
 @pytest.mark.parametrize("kind", ["pjrt", "plugin"])
-def test_record_and_contents_agree(kind: JaxWheel, outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_the_record_matches_the_contents(kind: JaxWheel, outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     report = run_job(kind, outputs, tmp_path, sample_dist, python="3.12" if kind == "plugin" else "")
     with WheelFile.open(Path(report.path)) as wheel:
         wheel.validate_record(validate_contents=True)
 
 
-def test_the_same_outputs_elsewhere_make_the_same_bytes(
+def test_the_same_build_outputs_in_another_folder_produce_the_same_wheel(
     outputs: Path, sample_dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run_job("pjrt", outputs, tmp_path / "one", sample_dist)
@@ -361,7 +361,7 @@ def test_pip_installs_the_pair_with_the_sdk_and_the_plugin_loads(
     assert loaded.stdout == "100\n"
 
 
-def test_inputs_may_come_from_a_runfiles_manifest(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_inputs_can_come_from_a_runfiles_manifest(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     manifest = tmp_path / "MANIFEST"
     rows = [f"_main/{path.relative_to(outputs)} {path}\n" for path in outputs.rglob("*") if path.is_file()]
     manifest.write_text("".join(rows))
@@ -372,7 +372,7 @@ def test_inputs_may_come_from_a_runfiles_manifest(outputs: Path, sample_dist: Pa
     assert Path(by_manifest.path).read_bytes() == Path(by_folder.path).read_bytes()
 
 
-def test_wheels_are_made_again_next_to_those_of_the_last_time(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_wheels_can_be_rebuilt_next_to_existing_wheels(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     dist = shutil.copytree(sample_dist, tmp_path / "dist")
     for _ in range(2):
         run_job("pjrt", outputs, dist, dist)

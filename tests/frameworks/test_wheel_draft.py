@@ -30,33 +30,33 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_file_is_found_below_a_folder_by_the_end_of_its_path(tree: Path) -> None:
+def test_a_file_is_found_in_a_folder_by_its_path_suffix(tree: Path) -> None:
     assert InputFiles([tree]).find("pjrt/plugin.so") == {"plugin.so": tree / "pjrt/plugin.so"}
     assert InputFiles([tree]).find("plugin.so") == {"plugin.so": tree / "pjrt/plugin.so"}
 
 
-def test_patterns_give_every_file(tree: Path) -> None:
+def test_a_pattern_finds_every_matching_file(tree: Path) -> None:
     assert list(InputFiles([tree]).find("rocm/_*.so")) == ["_a.so", "_b.so"]
 
 
-def test_a_file_given_by_itself_wins_over_folders(tree: Path) -> None:
+def test_a_file_given_explicitly_takes_precedence_over_folders(tree: Path) -> None:
     given = tree / "rocm/_a.so"
     assert InputFiles([tree / "other", given]).find("_a.so") == {"_a.so": given}
 
 
-def test_the_manifest_is_asked_last() -> None:
+def test_the_manifest_is_searched_last() -> None:
     inputs = InputFiles([], {"main/pjrt/plugin.so": Path("/x/plugin.so")})
     assert inputs.find("pjrt/plugin.so") == {"plugin.so": Path("/x/plugin.so")}
 
 
-def test_links_to_one_file_are_one_input(tree: Path) -> None:
+def test_symlinks_to_the_same_file_are_one_input(tree: Path) -> None:
     (tree / "linked").symlink_to(tree / "rocm")
     (tree / "again").mkdir()
     (tree / "again/_b.so").symlink_to(tree / "rocm/_b.so")
     assert list(InputFiles([tree]).find("_b.so")) == ["_b.so"]
 
 
-def test_a_missing_file_is_named_with_the_places_searched(tree: Path) -> None:
+def test_a_missing_file_is_reported_with_the_places_searched(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("x.so")
     assert str(caught.value) == (
@@ -65,7 +65,7 @@ def test_a_missing_file_is_named_with_the_places_searched(tree: Path) -> None:
     )
 
 
-def test_two_files_for_one_name_are_refused(tree: Path) -> None:
+def test_two_files_that_match_a_name_are_refused(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("_a.so")
     assert str(caught.value) == (
@@ -80,13 +80,13 @@ def test_a_source_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path}/bazel-bin: does not exist. Build the source, or correct --src."
 
 
-def test_a_runfiles_manifest_is_read_with_its_escapes(tmp_path: Path) -> None:
+def test_escapes_in_a_runfiles_manifest_are_decoded(tmp_path: Path) -> None:
     path = tmp_path / "MANIFEST"
     path.write_text("main/a.so /out/a.so\n main/b\\sc.so /out/b c\\nd\\b.so\nmain/__init__.py \n")
     assert read_runfiles_manifest(path) == {"main/a.so": Path("/out/a.so"), "main/b c.so": Path("/out/b c\nd\\.so")}
 
 
-def test_another_file_is_not_a_manifest(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_manifest_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "MANIFEST"
     path.write_text("main/a.so /out/a.so\nnonsense\n")
     with pytest.raises(InputError) as caught:
@@ -97,7 +97,7 @@ def test_another_file_is_not_a_manifest(tmp_path: Path) -> None:
     )
 
 
-def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
+def test_files_of_the_same_name_that_match_a_pattern_are_refused(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("_*.so")
     assert str(caught.value) == (
@@ -107,7 +107,7 @@ def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
     )
 
 
-def test_texts_of_one_name_keep_their_folders(tree: Path) -> None:
+def test_texts_of_the_same_name_keep_their_folders(tree: Path) -> None:
     assert InputFiles([tree]).texts("*/_a.so") == {
         "other/_a.so": tree / "other/_a.so",
         "rocm/_a.so": tree / "rocm/_a.so",
@@ -115,7 +115,7 @@ def test_texts_of_one_name_keep_their_folders(tree: Path) -> None:
     assert InputFiles([tree]).texts("plugin.*") == {"plugin.so": tree / "pjrt/plugin.so"}
 
 
-def test_a_pipe_is_no_runfiles_manifest(tmp_path: Path) -> None:
+def test_a_pipe_is_not_accepted_as_a_runfiles_manifest(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="it isn't a regular file"):
         read_runfiles_manifest(tmp_path / "pipe")
@@ -130,7 +130,7 @@ def test_commits_are_sorted_by_repository() -> None:
 
 
 @pytest.mark.parametrize("text", ["jax=", "jax=main", "=abcdef0", 'a"b=abcdef0', "abcdef0", "jax=abcdef0\n"])
-def test_what_is_not_a_commit_is_refused(text: str) -> None:
+def test_a_malformed_commit_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_commits([text])
     assert str(caught.value) == (
@@ -139,7 +139,7 @@ def test_what_is_not_a_commit_is_refused(text: str) -> None:
     )
 
 
-def test_two_commits_of_one_repository_are_refused() -> None:
+def test_two_commits_for_one_repository_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         parse_commits(["jax=abcdef0", "jax=abcdef1"])
     assert str(caught.value) == "--commit: has two commits for jax: abcdef0 and abcdef1; expected one commit"
@@ -161,7 +161,7 @@ WINDOW = 16 << 20  # bytes that are searched at once
         (["a/_x.cpython-314t-x86_64-linux-gnu.so", "a/_y.so"], "", "cp314-cp314t"),
     ],
 )
-def test_the_tag_follows_from_the_modules(extensions: list[str], python: str, tag: str) -> None:
+def test_the_tag_is_derived_from_the_extension_modules(extensions: list[str], python: str, tag: str) -> None:
     assert python_tag(extensions, python) == tag
 
 
@@ -174,7 +174,7 @@ def test_the_tag_follows_from_the_modules(extensions: list[str], python: str, ta
         ("==3.12.*", "cp312-abi3"),
     ],
 )
-def test_modules_for_the_stable_abi_are_for_the_oldest_python_that_is_required(required: str, tag: str) -> None:
+def test_stable_abi_modules_are_tagged_for_the_oldest_required_python(required: str, tag: str) -> None:
     assert python_tag(["a/_x.abi3.so"], requires_python=required) == tag
 
 
@@ -187,7 +187,7 @@ def test_modules_for_the_stable_abi_are_for_the_oldest_python_that_is_required(r
         ("_x.abi3.so", "3.10", ">=3.11"),
     ],
 )
-def test_a_python_that_is_required_is_right(extension: str, python: str, required: str) -> None:
+def test_a_python_that_satisfies_requires_python_is_accepted(extension: str, python: str, required: str) -> None:
     assert python_tag([extension], python, required) == python_tag([extension], python)
 
 
@@ -200,7 +200,7 @@ def test_a_python_that_is_required_is_right(extension: str, python: str, require
         ("_x.abi3.so", "3.13", "<3.13", 13),
     ],
 )
-def test_a_python_that_is_ruled_out_is_refused(extension: str, python: str, required: str, minor: int) -> None:
+def test_a_python_excluded_by_the_range_is_refused(extension: str, python: str, required: str, minor: int) -> None:
     with pytest.raises(InputError) as caught:
         python_tag([extension], python, required)
     assert str(caught.value) == (
@@ -209,7 +209,7 @@ def test_a_python_that_is_ruled_out_is_refused(extension: str, python: str, requ
     )
 
 
-def test_a_tag_is_one_that_installers_know() -> None:
+def test_the_tag_is_known_to_installers() -> None:
     tag = python_tag(["_x.so"], f"3.{sys.version_info.minor}")
     assert tag in {f"{known.interpreter}-{known.abi}" for known in sys_tags()}
 
@@ -263,13 +263,13 @@ def test_a_tag_is_one_that_installers_know() -> None:
         ),
     ],
 )
-def test_contradictions_are_refused(extensions: list[str], python: str, text: str) -> None:
+def test_contradictory_python_options_are_refused(extensions: list[str], python: str, text: str) -> None:
     with pytest.raises(InputError) as caught:
         python_tag(extensions, python)
     assert str(caught.value) == text
 
 
-def test_modules_of_the_interpreter_are_known_as_such() -> None:
+def test_extension_modules_of_the_interpreter_are_recognized() -> None:
     folder = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
     modules = sorted(folder.glob("*.so"))
     if not modules:
@@ -277,14 +277,14 @@ def test_modules_of_the_interpreter_are_known_as_such() -> None:
     assert [path.name for path in modules if not is_importable_by_name(path.name, FileRange.whole(path))] == []
 
 
-def test_a_library_that_defines_other_modules_is_none(tmp_path: Path) -> None:
+def test_a_library_that_defines_another_module_is_not_importable_by_name(tmp_path: Path) -> None:
     path = tmp_path / "libx.so"
     path.write_bytes(b"\0PyInit_other\0")
     assert not is_importable_by_name("a/libx.so", FileRange.whole(path))
 
 
 @pytest.mark.parametrize("start", [0, WINDOW - 1, WINDOW - 8, WINDOW, WINDOW + 2, WINDOW + 8, 2 * WINDOW - 4])
-def test_the_function_of_a_module_is_found_wherever_it_stands(tmp_path: Path, start: int) -> None:
+def test_the_init_function_of_a_module_is_found_at_any_offset(tmp_path: Path, start: int) -> None:
     path = tmp_path / "_x.so"
     with path.open("wb") as file:
         file.seek(start)

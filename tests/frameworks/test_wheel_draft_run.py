@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 
-def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_extension_modules_need_a_known_python(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         run_job("plugin", outputs, tmp_path, sample_dist)
     assert str(caught.value) == (
@@ -26,14 +26,14 @@ def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sam
     )
 
 
-def test_a_python_that_the_description_rules_out_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_a_python_that_the_description_excludes_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         run_job("plugin", outputs, tmp_path, sample_dist, python="3.9")
     assert str(caught.value).startswith("jax_rocm7_plugin/_hybrid.so: is for Python 3.9; expected one of >=3.11.")
     assert not list(tmp_path.glob("*.whl"))
 
 
-def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_an_init_file_in_a_shared_namespace_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     description = changed("pjrt", texts={"jax_plugins/__init__.py": "", "jax_plugins/xla_rocm7/version.py": ""})
     with pytest.raises(ProblemsError) as caught:
         run_job("pjrt", outputs, tmp_path, sample_dist, description=description)
@@ -45,7 +45,7 @@ def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sample_dist: Pa
     ]
 
 
-def test_two_files_at_one_place_are_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_two_files_with_the_same_destination_are_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     rows = [{"from": "python/__init__.py", "to": "x/"}, {"from": "__init__.py", "to": "x/__init__.py"}]
     with pytest.raises(ProblemsError) as caught:
         run_job("pjrt", outputs, tmp_path, sample_dist, description=changed("pjrt", files=rows, **{"entry-points": {}}))
@@ -67,12 +67,12 @@ def test_an_entry_point_without_its_module_is_refused(outputs: Path, sample_dist
     ]
 
 
-def test_a_wrong_requirement_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_an_invalid_requirement_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     with pytest.raises(ProblemsError, match="jax-rocm7-pjrt: 'not a requirement!' is invalid"):
         run_job("pjrt", outputs, tmp_path, sample_dist, description=changed("pjrt", requires=["not a requirement!"]))
 
 
-def test_an_output_of_another_name_than_its_tags_give_is_refused(
+def test_an_output_name_that_does_not_match_the_tags_is_refused(
     outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     job = jax_job("pjrt", outputs, tmp_path, sample_dist)
@@ -84,7 +84,7 @@ def test_an_output_of_another_name_than_its_tags_give_is_refused(
 
 
 @pytest.mark.parametrize(("text", "found"), [("", "isn't an ELF file"), ("not a library", "isn't an ELF file")])
-def test_an_output_that_is_not_a_library_is_refused(
+def test_a_build_output_that_is_not_a_library_is_refused(
     text: str, found: str, outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
@@ -101,7 +101,7 @@ def test_an_output_that_is_not_a_library_is_refused(
 
 
 @pytest.mark.parametrize(("option", "kind"), [("-c", "relocatable"), ("-pie", "executable")])
-def test_an_object_file_or_a_program_is_not_a_library(
+def test_an_object_file_or_program_is_refused_as_a_library(
     option: str, kind: str, outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
@@ -111,7 +111,7 @@ def test_an_object_file_or_a_program_is_not_a_library(
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
 
 
-def test_two_license_texts_of_one_name_are_both_there(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_two_license_files_of_the_same_name_are_both_included(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (outputs / "third_party" / name).mkdir(parents=True)
         (outputs / "third_party" / name / "NOTICE").write_text(name)
@@ -140,7 +140,7 @@ def test_two_license_texts_of_one_name_are_both_there(outputs: Path, sample_dist
         ),
     ],
 )
-def test_a_platform_tag_that_is_not_for_the_files_is_refused(
+def test_a_platform_tag_that_does_not_fit_the_files_is_refused(
     tag: str, text: str, outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -149,7 +149,7 @@ def test_a_platform_tag_that_is_not_for_the_files_is_refused(
     assert not (tmp_path / "dist").exists()
 
 
-def test_files_for_a_machine_without_a_known_tag_need_one(outputs: Path, tmp_path: Path) -> None:
+def test_files_for_a_machine_without_a_known_tag_need_a_platform_tag(outputs: Path, tmp_path: Path) -> None:
     library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
     data = bytearray(library.read_bytes())
     data[18:20] = (258).to_bytes(2, "little")  # e_machine: LoongArch
@@ -164,7 +164,7 @@ def test_files_for_a_machine_without_a_known_tag_need_one(outputs: Path, tmp_pat
     assert "Root-Is-Purelib: false\n" in read_member(report.path, "WHEEL")
 
 
-def test_an_init_in_a_namespace_below_another_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_an_init_file_in_a_nested_namespace_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     description = changed("pjrt", namespaces=["jax_plugins.xla_rocm7"])
     with pytest.raises(
         ProblemsError, match=r"has jax_plugins/xla_rocm7/__init__\.py, but shares jax_plugins\.xla_rocm7"

@@ -34,11 +34,11 @@ def test_placeholders_are_found_in_keys_and_values_but_not_in_the_values_table()
 
 
 @pytest.mark.parametrize(("kind", "names"), [("pjrt", {"init", "rocm", "version"}), ("plugin", {"rocm", "version"})])
-def test_the_descriptions_that_ship_tell_what_can_be_set(kind: JaxWheel, names: set[str]) -> None:
+def test_the_settable_values_of_the_shipped_descriptions_are_known(kind: JaxWheel, names: set[str]) -> None:
     assert settable_values(jax_wheel_description(kind)) == names
 
 
-def test_values_are_parsed() -> None:
+def test_set_options_are_parsed() -> None:
     assert parse_values(["rocm=7", "x=a=b"], {"rocm", "x"}) == {"rocm": "7", "x": "a=b"}
     with pytest.raises(InputError) as caught:
         parse_values(["rocm"], {"rocm"})
@@ -46,13 +46,13 @@ def test_values_are_parsed() -> None:
 
 
 @pytest.mark.parametrize(("known", "expected"), [({"rocm", "init"}, "one of init, rocm"), (set(), "no values")])
-def test_a_value_that_nothing_takes_is_refused(known: set[str], expected: str) -> None:
+def test_an_unused_value_is_refused(known: set[str], expected: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_values(["rocn=8"], known)
     assert str(caught.value) == f"--set: sets rocn, but the description has no such placeholder; expected {expected}"
 
 
-def test_a_value_that_is_given_twice_has_to_be_the_same() -> None:
+def test_conflicting_values_are_refused() -> None:
     assert parse_values(["version=1.0"], (), {"version": "1.0"}) == {"version": "1.0"}
     with pytest.raises(InputError) as caught:
         parse_values(["version=2.0"], (), {"version": "1.0"})
@@ -83,17 +83,17 @@ def make(known: dict[str, str] | None = None, /, **fields: object) -> WheelSpec:
         ("1.2.3.4", "==1.2.3.4.*"),
     ],
 )
-def test_the_pair_is_required_by_a_specifier_of_its_release(version: str, specifier: str) -> None:
+def test_the_pair_specifier_matches_any_build_of_the_release(version: str, specifier: str) -> None:
     assert pair_specifier(version) == specifier
 
 
 @pytest.mark.parametrize("published", ["0.12.0", "0.12.0.post1", "0.12.0+rocm7", "0.12.0.post6+rocm7.2"])
-def test_a_post_release_or_local_version_of_the_twin_satisfies_it(published: str) -> None:
+def test_a_post_release_or_local_version_satisfies_the_pair_specifier(published: str) -> None:
     assert Version(published) in SpecifierSet(pair_specifier("0.12.0"))
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.0.0"])
-def test_another_micro_version_of_the_twin_does_not(version: str) -> None:
+def test_another_micro_version_does_not_satisfy_the_pair_specifier(version: str) -> None:
     specifier = SpecifierSet(pair_specifier(version))
     assert [other for other in ("1.0", "1.0.post2", "1.0.0", "1.0.5", "1.1") if Version(other) in specifier] == [
         "1.0",
@@ -111,7 +111,7 @@ def test_every_version_satisfies_its_own_pair_specifier(release: list[int], suff
     assert Version(version) in SpecifierSet(pair_specifier(version))
 
 
-def test_placeholders_are_replaced_in_names_and_values_and_keys() -> None:
+def test_placeholders_are_replaced_in_names_values_and_keys() -> None:
     spec = make(
         {"rocm": "7"},
         name="jax-rocm{rocm}-plugin",
@@ -123,12 +123,12 @@ def test_placeholders_are_replaced_in_names_and_values_and_keys() -> None:
     assert spec.texts == {"jax_rocm7/__init__.py": "rocm = 7"}
 
 
-def test_values_of_the_description_give_way_to_those_of_the_command_line() -> None:
+def test_values_on_the_command_line_override_those_in_the_description() -> None:
     spec = make({"rocm": "8"}, name="a{rocm}{other}", values={"rocm": "7", "other": "x"})
     assert spec.name == "a8x"
 
 
-def test_the_version_of_the_command_line_wins() -> None:
+def test_the_version_on_the_command_line_takes_precedence() -> None:
     assert make({"version": "2.0"}, summary="{version}").summary == "2.0"
 
 
@@ -136,12 +136,12 @@ def test_the_version_of_the_command_line_wins() -> None:
     ("given", "normal"),
     [("0.12.0-rc1", "0.12.0rc1"), ("v0.12.0", "0.12.0"), ("1.0-1", "1.0.post1"), ("1+A_b", "1+a.b")],
 )
-def test_a_version_has_its_normal_form_wherever_it_stands(given: str, normal: str) -> None:
+def test_a_version_is_normalized_everywhere(given: str, normal: str) -> None:
     made = make({"version": given}, summary="for {version}")
     assert (made.version, made.summary) == (normal, f"for {normal}")
 
 
-def test_a_placeholder_without_value_is_named() -> None:
+def test_a_placeholder_without_a_value_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         make(name="jax-rocm{rocm}")
     assert str(caught.value) == (
@@ -171,7 +171,7 @@ def test_a_malformed_version_is_refused() -> None:
         ('version = "1"\n[values]\nversion = 1.10', "version = 1.1"),
     ],
 )
-def test_a_version_or_value_without_quotes_is_refused(field: str, shown: str, tmp_path: Path) -> None:
+def test_an_unquoted_version_or_value_is_refused(field: str, shown: str, tmp_path: Path) -> None:
     path = tmp_path / "demo.toml"
     path.write_text(f'schema = 1\nname = "demo"\nfiles = []\n{field}\n')
     with pytest.raises(SpecError) as caught:
@@ -210,14 +210,14 @@ def test_text_that_is_not_toml_is_refused(tmp_path: Path) -> None:
     assert re.fullmatch(rf"{path}: isn't valid TOML: .* See docs/jax\.md for the fields\.", str(caught.value))
 
 
-def test_a_description_that_is_absent_is_named(tmp_path: Path) -> None:
+def test_a_missing_description_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         read_spec(tmp_path / "demo.toml")
     assert str(caught.value) == f"{tmp_path / 'demo.toml'}: can't be read (No such file or directory). Check --spec."
 
 
 @pytest.mark.parametrize("kind", ["pjrt", "plugin"])
-def test_the_descriptions_that_ship_are_complete(kind: JaxWheel) -> None:
+def test_the_shipped_descriptions_are_complete(kind: JaxWheel) -> None:
     spec = make_spec(jax_wheel_description(kind), {"rocm": "7", "version": "0.12.0"}, source=kind)
     assert spec.name == f"jax-rocm7-{kind}"
     assert spec.version == "0.12.0"
@@ -236,7 +236,7 @@ def test_the_descriptions_that_ship_are_complete(kind: JaxWheel) -> None:
         ("console_scripts", "x", "a.b", "x = 'a.b' in console_scripts; expected MODULE:FUNCTION"),
     ],
 )
-def test_entry_points_that_no_tool_reads_are_refused(group: str, name: str, value: str, problem: str) -> None:
+def test_malformed_entry_points_are_refused(group: str, name: str, value: str, problem: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         make(**{"entry-points": {group: {name: value}}})
     (found,) = caught.value.problems
@@ -244,12 +244,12 @@ def test_entry_points_that_no_tool_reads_are_refused(group: str, name: str, valu
 
 
 @pytest.mark.parametrize("value", ["a", "a.b", "a:b", "a.b:c.d", "a : b", "a:b [extra]"])
-def test_entry_points_of_every_form_are_taken(value: str) -> None:
+def test_every_form_of_entry_point_is_accepted(value: str) -> None:
     assert make(**{"entry-points": {"a.group": {"a name": value}}}).entry_points == {"a.group": {"a name": value}}
 
 
 @pytest.mark.parametrize("wanted", ["", ".", "/etc/passwd"])
-def test_a_source_that_is_not_an_end_of_a_path_is_refused(wanted: str) -> None:
+def test_an_input_that_is_not_a_path_suffix_is_refused(wanted: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         make(files=[{"from": wanted, "to": "a/"}])
     (problem,) = caught.value.problems
@@ -258,7 +258,7 @@ def test_a_source_that_is_not_an_end_of_a_path_is_refused(wanted: str) -> None:
     )
 
 
-def test_a_required_python_that_is_not_a_specifier_is_refused() -> None:
+def test_a_malformed_requires_python_is_refused() -> None:
     with pytest.raises(ProblemsError) as caught:
         make(**{"requires-python": "3.11+"})
     (problem,) = caught.value.problems
@@ -272,6 +272,6 @@ def test_values_that_are_not_a_table_are_refused() -> None:
 
 
 @pytest.mark.parametrize("entry", ["lib", "/../lib", "$$ORIGIN/..", "/home/me/lib"])
-def test_an_allowed_run_path_entry_that_is_wrong_everywhere_is_refused(entry: str) -> None:
+def test_a_run_path_entry_that_is_always_wrong_cannot_be_allowed(entry: str) -> None:
     with pytest.raises(ProblemsError, match=r"demo.toml: system-run-paths: "):
         make(**{"system-run-paths": ["/opt/rocm/lib", entry]})

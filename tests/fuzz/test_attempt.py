@@ -29,7 +29,7 @@ def _harness(run: object) -> Harness:
     return Harness("test.it", run, lambda: [b""])  # type: ignore[arg-type]  # a lambda returns nothing
 
 
-def test_what_returns_or_raises_a_typed_error_is_no_fault() -> None:
+def test_returning_or_raising_a_typed_error_is_not_a_fault() -> None:
     assert attempt(_harness(bytes), b"x") is None
     assert attempt(_harness(lambda _: _raise(InputError("x", "is bad"))), b"x") is None
 
@@ -43,21 +43,21 @@ def test_what_returns_or_raises_a_typed_error_is_no_fault() -> None:
         (AssertionError(), "crash"),
     ],
 )
-def test_another_error_is_a_fault(error: Exception, kind: str) -> None:
+def test_any_other_error_is_a_fault(error: Exception, kind: str) -> None:
     fault = attempt(_harness(lambda _: _raise(error)), b"x")
     assert fault is not None
     assert fault.kind == kind
     assert fault.place.startswith(f"{type(error).__name__} at tests/fuzz/test_attempt.py:")
 
 
-def test_an_answer_that_is_wrong_is_a_fault() -> None:
+def test_a_wrong_answer_is_a_fault() -> None:
     fault = attempt(_harness(lambda _: require(False, "1 is not 2")), b"x")
     assert fault is not None
     assert fault.kind == "wrong answer"
     assert "1 is not 2" in fault.text
 
 
-def test_a_wrong_answer_is_titled_by_the_comparison_that_it_is_of() -> None:
+def test_the_place_of_a_wrong_answer_is_the_failed_comparison() -> None:
     def run(data: bytes) -> None:
         require(data != b"one", "one is wrong")
         require(data != b"other", "other is wrong")
@@ -71,7 +71,7 @@ def test_a_wrong_answer_is_titled_by_the_comparison_that_it_is_of() -> None:
     ]
 
 
-def test_a_typed_error_for_want_of_memory_is_a_fault() -> None:
+def test_a_typed_error_caused_by_a_memory_error_is_a_fault() -> None:
     def run(_: bytes) -> None:
         try:
             raise MemoryError

@@ -14,7 +14,7 @@ MUTATIONS = 200
 
 
 @pytest.mark.parametrize("harness", _HARNESSES, ids=[harness.name for harness in _HARNESSES])
-def test_a_harness_finds_nothing_in_its_seeds_and_changes_of_them(harness: Harness) -> None:
+def test_a_harness_finds_no_fault_in_its_seeds_and_their_mutations(harness: Harness) -> None:
     seeds = list(harness.seeds())
     assert seeds
     for data in [*seeds, *mutate(harness.name, seeds, harness.tokens, MUTATIONS)]:
@@ -23,14 +23,14 @@ def test_a_harness_finds_nothing_in_its_seeds_and_changes_of_them(harness: Harne
 
 
 @pytest.mark.parametrize("harness", _HARNESSES, ids=[harness.name for harness in _HARNESSES])
-def test_a_harness_finds_nothing_in_its_corpus(harness: Harness) -> None:
+def test_a_harness_finds_no_fault_in_its_corpus(harness: Harness) -> None:
     for data in read_corpus(harness.name):
         fault = attempt(harness, data)
         assert fault is None, f"{data!r}: {fault.kind}: {fault.text}"
 
 
 @pytest.mark.parametrize("harness", _HARNESSES, ids=[harness.name for harness in _HARNESSES])
-def test_a_harness_takes_at_least_one_of_its_seeds_without_refusing_it(harness: Harness) -> None:
+def test_a_harness_accepts_at_least_one_of_its_seeds(harness: Harness) -> None:
     def accepts(seed: bytes) -> bool:
         try:
             harness.run(seed)
@@ -41,7 +41,7 @@ def test_a_harness_takes_at_least_one_of_its_seeds_without_refusing_it(harness: 
     assert any(map(accepts, harness.seeds()))
 
 
-def test_names_are_unique_and_begin_with_their_module() -> None:
+def test_harness_names_are_unique_and_begin_with_their_module() -> None:
     names = [harness.name for harness in _HARNESSES]
     assert len(set(names)) == len(names)
     for harness in _HARNESSES:

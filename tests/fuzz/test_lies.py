@@ -204,11 +204,11 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("name", _LIES)
-def test_a_parser_that_lies_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_parser_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_found(name, *_LIES[name], monkeypatch)
 
 
-def test_every_harness_that_compares_answers_is_lied_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_harness_that_compares_answers_is_tested_with_a_wrong_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
     beside = (one.name for one in pkgutil.iter_modules(trials.fuzz.beside.__path__))
     names = [

@@ -73,5 +73,5 @@ _LIES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("group", _LIES)
-def test_a_parser_that_lies_about_one_group_of_fields_is_found(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parser_that_is_wrong_about_one_group_of_fields_is_found(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_found(*_LIES[group], monkeypatch)

@@ -36,14 +36,14 @@ def _require_found(name: str, who: str) -> None:
     assert any(fault.kind == "wrong answer" and who in fault.text for fault in faults if fault), faults
 
 
-def test_a_csv_that_drops_cells_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_csv_reader_that_drops_cells_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = csv.reader
     monkeypatch.setattr(csv, "reader", lambda file: (row[:2] for row in real(file)))
     _require_found("wheels.record", "by RFC 4180")
 
 
 @pytest.mark.parametrize("field", ["name", "extras", "specifier", "url"])
-def test_a_packaging_that_reads_requirements_otherwise_is_found(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packaging_that_parses_requirements_wrongly_is_found(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = packaging.requirements.Requirement("lie[lie] @ https://lie/" if field == "url" else "lie[lie]>=9")
 
     def lie(self: packaging.requirements.Requirement, text: str) -> None:
@@ -54,13 +54,13 @@ def test_a_packaging_that_reads_requirements_otherwise_is_found(field: str, monk
     _require_found("wheels.requirement", "distlib has")
 
 
-def test_a_packaging_that_judges_markers_otherwise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packaging_that_evaluates_markers_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaging.markers.Marker, "evaluate", always(True))
     _require_found("wheels.requirement", "by hand")
 
 
 @pytest.mark.parametrize(("at", "answer"), [(0, "lie"), (1, Version("9")), (3, frozenset())])
-def test_a_packaging_that_reads_names_of_wheels_otherwise_is_found(
+def test_a_packaging_that_parses_wheel_names_wrongly_is_found(
     at: int, answer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lie(name: str) -> object:
@@ -72,12 +72,12 @@ def test_a_packaging_that_reads_names_of_wheels_otherwise_is_found(
     _require_found("wheels.file_name", "by hand")
 
 
-def test_a_parser_of_html_that_resolves_no_references_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_html_parser_that_does_not_decode_references_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html.parser, "unescape", lambda text: text)
     _require_found("pages.html", "html5lib has")
 
 
-def test_a_tarfile_that_reads_names_otherwise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tarfile_that_decodes_names_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tarfile.nts  # type: ignore[attr-defined]
     monkeypatch.setattr(tarfile, "nts", lambda *words: real(*words).replace("x", "y"))
     _require_found("archives.deb_files", "by hand")
@@ -122,5 +122,5 @@ _LIES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("lie", _LIES)
-def test_a_parser_that_lies_about_what_another_reads_is_found(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parser_that_contradicts_another_parser_is_found(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_found(*_LIES[lie], monkeypatch)

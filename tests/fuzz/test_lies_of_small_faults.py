@@ -224,11 +224,11 @@ _FAULTS: dict[str, tuple[str, str, Lie]] = {
 
 
 @pytest.mark.parametrize("rule", _FAULTS)
-def test_a_rule_that_is_forgotten_is_found(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_rule_is_found(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_found(*_FAULTS[rule], monkeypatch)
 
 
-def test_an_ar_without_padding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ar_reader_that_ignores_padding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ArHeader, "padded_size", property(lambda header: header.size))
     require_found("archives.ar", "iter_ar_members", lambda real: real, monkeypatch)
 
@@ -249,9 +249,7 @@ def test_an_ar_without_padding_is_found(monkeypatch: pytest.MonkeyPatch) -> None
         ("_TABLES_OF_LINKER", frozenset()),
     ],
 )
-def test_a_rule_of_moved_words_that_is_another_is_found(
-    rule: str, value: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_rule_for_moved_words_is_found(rule: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_parts, rule, value)
     harness = find_harness("elf.moved_words")
     faults = [attempt(harness, seed) for seed in harness.seeds()]

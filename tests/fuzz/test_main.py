@@ -29,7 +29,7 @@ _OPTIONS, _NAMES = ("--record", "--long"), ("elf.facts", "elf.traits", "pe.facts
         (["elf.t", "--record"], {"--record"}, ("elf.traits",)),
     ],
 )
-def test_words_are_options_and_beginnings_of_names(
+def test_arguments_are_options_and_prefixes_of_harness_names(
     words: Sequence[str], options: set[str], names: Sequence[str]
 ) -> None:
     given, chosen = read_words(words, _OPTIONS, _NAMES, "harness")
@@ -43,27 +43,25 @@ def test_words_are_options_and_beginnings_of_names(
         (["elf.", "--recrod"], "no such option: --recrod; there are --record, --long"),
     ],
 )
-def test_a_word_that_means_nothing_is_told_beside_what_there_is(words: Sequence[str], said: str) -> None:
+def test_an_unknown_argument_is_reported_with_the_known_names(words: Sequence[str], said: str) -> None:
     with pytest.raises(ValueError, match=f"^{said}$"):
         read_words(words, _OPTIONS, _NAMES, "harness")
 
 
-def test_nothing_is_run_where_one_word_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_runs_if_an_argument_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["elf.", "no-such"]) == 2
     assert capsys.readouterr().err.startswith("no such harness: no-such; there are elf.facts, elf.traits, elf.run_path")
 
 
 @pytest.mark.parametrize("words", [[], ["texts.size"]])
-def test_an_input_that_was_found_is_run_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_a_found_input_can_be_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     path = tmp_path / "texts.size-crash-0123456789ab"
     path.write_bytes(b"1 yard")
     assert main(["--input", str(path), *words]) == 0
     assert capsys.readouterr().out == "nothing is wrong with it\n"
 
 
-def test_what_is_wrong_with_an_input_is_printed(
+def test_the_fault_of_an_input_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = Fault("crash", "KeyError at src/x.py:1", "Traceback\nKeyError: '\udce9'\n")
@@ -84,7 +82,7 @@ def test_what_is_wrong_with_an_input_is_printed(
         (["--inptu", "FILE"], "no such option: --inptu; there are --record, --long, --input FILE\n"),
     ],
 )
-def test_an_input_that_cannot_be_run_is_told(
+def test_an_input_that_cannot_be_run_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:
     path = tmp_path / "texts.size-0123456789ab"
@@ -93,7 +91,7 @@ def test_an_input_that_cannot_be_run_is_told(
     assert capsys.readouterr().err.startswith(said)
 
 
-def test_a_run_goes_on_where_there_is_no_time_to_choose_inputs(
+def test_a_run_continues_if_choosing_inputs_times_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def choose(*_: object) -> None:

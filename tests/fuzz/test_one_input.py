@@ -33,11 +33,11 @@ def _refuse(_: bytes) -> None:
 
 
 @pytest.mark.parametrize("run", [bytes, _refuse])
-def test_an_input_that_is_taken_or_refused_by_name_has_nothing_wrong(run: Callable[[bytes], object]) -> None:
+def test_an_input_that_is_accepted_or_refused_has_no_fault(run: Callable[[bytes], object]) -> None:
     assert run_again(_harness(run), b"x") is None
 
 
-def test_a_fault_comes_back_with_its_text() -> None:
+def test_a_fault_is_returned_with_its_text() -> None:
     fault = run_again(_harness(lambda data: data[7]), b"x")
     assert fault is not None
     assert fault.kind == "crash"
@@ -45,7 +45,7 @@ def test_a_fault_comes_back_with_its_text() -> None:
     assert fault.text.endswith("IndexError: index out of range\n")
 
 
-def test_an_input_that_takes_all_memory_meets_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_that_allocates_too_much_memory_hits_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_input, "ADDRESS_SPACE", 8 << 30)
     fault = run_again(_harness(lambda _: bytearray(9 << 30)), b"x")
     assert fault is not None
@@ -60,7 +60,7 @@ def test_an_input_that_ends_the_process_is_a_crash() -> None:
     assert fault == Fault("crash", "test.it", "the process ended with status 3")
 
 
-def test_an_input_that_waits_for_ever_is_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_that_blocks_forever_is_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_input, "STUCK", 0.2)
     fault = run_again(_harness(lambda _: time.sleep(60)), b"x")
     assert fault == Fault("hang", "test.it", "the process did not end within 0.2 seconds")
@@ -78,7 +78,7 @@ def test_an_input_that_waits_for_ever_is_a_hang(monkeypatch: pytest.MonkeyPatch)
         ("some.whl", ("pe.facts",), "pe.facts"),
     ],
 )
-def test_a_harness_is_known_by_the_file_or_given(tmp_path: Path, file: str, wanted: Sequence[str], name: str) -> None:
+def test_the_harness_comes_from_the_file_or_names(tmp_path: Path, file: str, wanted: Sequence[str], name: str) -> None:
     assert choose_harness(tmp_path / file, wanted, _NAMES) == name
 
 
@@ -95,7 +95,7 @@ def test_an_input_without_one_harness_is_refused(tmp_path: Path, file: str, want
         choose_harness(tmp_path / file, wanted, _NAMES)
 
 
-def test_the_file_is_the_word_behind_the_option(tmp_path: Path) -> None:
+def test_the_file_is_the_argument_of_the_input_option(tmp_path: Path) -> None:
     path = tmp_path / "elf.join-3bad279a72e3"
     path.touch()
     assert take_file(["--input", str(path)]) == (path, [])
@@ -104,13 +104,13 @@ def test_the_file_is_the_word_behind_the_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["--input"], ["elf.join", "--input"], ["--input", "--record"]])
-def test_an_option_without_its_file_is_refused(words: list[str]) -> None:
+def test_an_input_option_without_a_file_is_refused(words: list[str]) -> None:
     said = "^--input: no file is given; expected an input, such as .cache/fuzz/found/elf.join-0123456789ab$"
     with pytest.raises(ValueError, match=said):
         take_file(words)
 
 
-def test_a_file_that_is_absent_a_folder_or_a_note_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_or_a_note_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a-1").touch()
     (tmp_path / "a-1.txt").touch()
     for name, said in (

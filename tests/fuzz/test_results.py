@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 _FOUND = msgspec.toml.decode((ROOT / "trials/fuzz/found.toml").read_bytes())["finding"]
 
 
-def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
+def test_the_results_page_is_up_to_date(tmp_path: Path) -> None:
     page = tmp_path / "RESULTS.md"
     page.write_bytes(RESULTS.read_bytes())
     write_page(page)
     assert page.read_text() == RESULTS.read_text()
 
 
-def test_what_was_found_names_a_harness_that_exists() -> None:
+def test_findings_name_an_existing_harness() -> None:
     names = {harness.name for harness in all_harnesses()}
     for finding in _FOUND:
         assert finding["harness"] in names
 
 
-def test_the_page_says_the_bounds_as_they_are() -> None:
+def test_the_page_states_the_current_limits() -> None:
     text = " ".join(RESULTS.read_text().split())
     largest = max(harness.largest for harness in all_harnesses())
     assert f"more than {MOST_SECONDS} seconds of processor time" in text

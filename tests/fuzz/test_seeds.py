@@ -13,7 +13,7 @@ def test_files_are_read_by_pattern_and_size() -> None:
     assert [len(data) for data in fixtures("elf/library.o", "edge/a*.hipfb", largest=4000)] == [1248, 207]
 
 
-def test_a_pattern_that_names_no_file_is_refused() -> None:
+def test_a_pattern_that_matches_no_file_is_refused() -> None:
     text = "tests/fixtures: no file of 99 bytes or less is named like 'elf/*'"
     with pytest.raises(ValueError, match=re.escape(text)):
         fixtures("elf/*", largest=99)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def test_a_run_counts_executions_and_coverage_and_finds_nothing_in_good_code(tmp_path: Path) -> None:
+def test_a_run_counts_executions_and_coverage_and_finds_no_fault_in_good_code(tmp_path: Path) -> None:
     pytest.importorskip("atheris")
     row = run_harness("wheels.record", tmp_path, 2)
     assert row.executions > 100
@@ -28,7 +28,7 @@ def test_a_run_counts_executions_and_coverage_and_finds_nothing_in_good_code(tmp
     assert list((tmp_path / "corpus/wheels.record").iterdir())
 
 
-def test_inputs_of_a_run_that_lead_where_no_seed_does_are_kept(tmp_path: Path) -> None:
+def test_inputs_that_add_coverage_to_the_seeds_are_kept(tmp_path: Path) -> None:
     pytest.importorskip("atheris")
     harness = find_harness("texts.size")
     (tmp_path / "inputs").mkdir()
@@ -37,7 +37,7 @@ def test_inputs_of_a_run_that_lead_where_no_seed_does_are_kept(tmp_path: Path) -
     assert best_inputs(harness, tmp_path / "inputs") == [b"1 yard"]
 
 
-def test_what_was_found_before_and_is_mended_is_not_found_again(tmp_path: Path) -> None:
+def test_an_old_finding_that_is_fixed_is_removed(tmp_path: Path) -> None:
     pytest.importorskip("atheris")
     (tmp_path / "found").mkdir()
     (tmp_path / "found/texts.size-0123456789ab").write_bytes(b"10 GB")
@@ -55,18 +55,18 @@ print([name for name in sys.modules if name.startswith("rocwheel.") and "core" n
 """
 
 
-def test_what_guides_is_not_loaded_before_its_coverage_is_counted() -> None:
+def test_instrumented_modules_are_not_loaded_before_coverage_is_counted() -> None:
     """What is loaded before is not counted, apart from our errors: all inputs of a harness would look alike."""
     done = subprocess.run([sys.executable, "-c", _LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "['rocwheel']\n[]\n"
 
 
-def test_metadata_is_guided_by_the_parser_of_python(tmp_path: Path) -> None:
+def test_coverage_for_metadata_includes_the_email_parser(tmp_path: Path) -> None:
     pytest.importorskip("atheris")
     assert run_harness("wheels.metadata", tmp_path, 2).coverage > 100
 
 
-def test_a_process_that_ends_by_itself_is_found(tmp_path: Path) -> None:
+def test_a_process_that_exits_is_reported(tmp_path: Path) -> None:
     row = run_harness("wheels.nothing", tmp_path, 2)
     assert row.found == ("wheels.nothing: the process ended with status 1",)
 

@@ -29,17 +29,17 @@ WIDE = RawMember(b"a", TEXT, deflated(TEXT), 8, flags=8, extra=LARGE, behind=STR
         pytest.param(raw_zip(RawMember(b"a", TEXT, deflated(TEXT)[:3], 8))[:37], None, id="a part of one"),
     ],
 )
-def test_a_stream_gives_what_its_headers_name(data: bytes, names: list[bytes] | None) -> None:
+def test_stream_names_lists_the_members_in_the_local_headers(data: bytes, names: list[bytes] | None) -> None:
     assert stream_names(data) == names
 
 
-def test_the_harness_finds_a_reader_that_passes_hidden_members_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_finds_a_reader_that_skips_hidden_members(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zip_reader, "_require_none_behind", lambda *_: None)
     with pytest.raises(WrongAnswerError, match=r"a stream gives \['a', 'hidden'\], the directory \['a', 'b'\]"):
         find_harness("archives.zip").run(raw_zip(BEHIND, RawMember(b"b", TEXT)))
 
 
-def test_the_harness_finds_a_reader_that_passes_full_folders_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_finds_a_reader_that_accepts_folders_with_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zip_directory, "require_empty", lambda *_: None)
     folder = RawMember(b"f/", b"", b"\3\0" + STREAM.local(), 8)
     with pytest.raises(WrongAnswerError, match=r"a stream gives \['a', 'b'\], the directory \['b'\]"):

@@ -19,7 +19,7 @@ def cell(gpu: str, taken: str, said: str, *, runtime: str = "HIP 1", form: str =
     return Cell(runtime, gpu, form, 0 if taken else 209, "", taken, said, "the reason", machine)
 
 
-def test_the_page_names_the_gpus_that_load_a_file_and_the_disagreements(tmp_path: Path) -> None:
+def test_the_page_lists_the_gpus_that_load_a_file_and_the_disagreements(tmp_path: Path) -> None:
     cells = [
         cell("gfx90a:xnack+", "gfx90a", "gfx90a"),
         cell("gfx90a:xnack-", "gfx90a", "gfx90a"),
@@ -47,7 +47,7 @@ def test_the_page_names_the_gpus_that_load_a_file_and_the_disagreements(tmp_path
     ]
 
 
-def test_a_run_replaces_the_last_one_of_its_runtime_only(tmp_path: Path) -> None:
+def test_a_run_replaces_only_the_previous_run_of_its_runtime(tmp_path: Path) -> None:
     places = {"runs": tmp_path / "runs.json", "page": tmp_path / "gpus.md"}
     add_run([cell("gfx906", "", "")], COST, **places)
     add_run([cell("gfx906", "", "", runtime="HIP 2")], COST, **places)

@@ -79,13 +79,13 @@ def test_an_unknown_ioctl_fails_with_its_name_and_number(folder: Path) -> None:
         ("none", "standin: STANDIN_MACHINE has no file gpus"),
     ],
 )
-def test_it_refuses_to_run_without_a_machine(folder: Path, machine: str, reason: str) -> None:
+def test_the_stand_in_refuses_to_run_without_a_machine(folder: Path, machine: str, reason: str) -> None:
     done = run(folder, "true", machine=machine)
     assert (done.returncode, done.stderr) == (3, f"{reason}\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts take root")
-def test_it_refuses_to_run_where_there_is_a_real_device(folder: Path) -> None:
+def test_the_stand_in_refuses_to_run_on_a_machine_with_a_real_device(folder: Path) -> None:
     script = f'mount -t tmpfs none /dev && : > /dev/kfd && LD_PRELOAD={folder / "standin.so"} "$0"'
     command = ["unshare", "--mount", "sh", "-c", script, "/bin/true"]
     environment = {**os.environ, "STANDIN_MACHINE": str(folder / "two")}
@@ -99,7 +99,7 @@ def test_it_refuses_to_run_where_there_is_a_real_device(folder: Path) -> None:
 
 
 @needs_hip
-def test_the_witness_sees_the_code_object_that_hip_takes(folder: Path) -> None:
+def test_the_witness_sees_the_code_object_that_hip_loads(folder: Path) -> None:
     machine = write_machine(folder / "one", [parse_target_id("gfx1030")])
     file = make_form("clang 16", folder / "files/plain")
     [answer] = ask(DEBIAN_12, folder, machine, [file])
@@ -112,7 +112,7 @@ def test_the_witness_sees_the_code_object_that_hip_takes(folder: Path) -> None:
 
 
 @needs_hip
-def test_hip_takes_what_runs_on_says(folder: Path) -> None:
+def test_hip_loads_the_code_that_runs_on_predicts(folder: Path) -> None:
     forms = (
         "clang 16",
         "clang 16, retargeted",
@@ -155,6 +155,6 @@ def test_hip_takes_what_runs_on_says_on_a_machine_with_two_gpus(folder: Path) ->
         ("gfx906", "", "the runtime takes gfx906; runs-on says that nothing runs (the reason)"),
     ],
 )
-def test_a_cell_agrees_if_both_take_the_same_code(taken: str, said: str, fault: str) -> None:
+def test_a_cell_agrees_if_both_choose_the_same_code(taken: str, said: str, fault: str) -> None:
     cell = Cell("HIP", "gfx906", "file", 0 if taken else 209, "", taken, said, "the reason")
     assert cell.fault == fault

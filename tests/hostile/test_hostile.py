@@ -36,7 +36,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize(("kind", "command"), COMMANDS, ids=[f"{command} of {kind}s" for kind, command in COMMANDS])
-def test_nothing_hostile_breaks_a_command(
+def test_no_hostile_input_breaks_a_command(
     inputs: Callable[[str], Path], kind: str, command: str, tmp_path: Path
 ) -> None:
     ends = run_in_process(kind, command, inputs(kind), tmp_path)

@@ -65,24 +65,24 @@ ENDED = "ended by the size of files that it may write: "
         (Ended(0, "", 0, 0, ["out -> /etc/passwd", "pipe of mode 10644"]), "out -> /etc/passwd, pipe of mode 10644"),
     ],
 )
-def test_only_what_is_refused_by_name_or_contained_soon_is_right(end: Ended, text: str) -> None:
+def test_only_a_quick_refusal_or_containment_is_correct(end: Ended, text: str) -> None:
     assert wrong(end) == text
 
 
-def test_the_page_has_each_command_and_each_input() -> None:
+def test_the_page_lists_each_command_and_each_input() -> None:
     found = cells_of_page()
     assert {kind: list(commands) for kind, commands in found.items()} == {kind: list(WORDS[kind]) for kind in WORDS}
     rows = {kind: {tuple(cells) for cells in commands.values()} for kind, commands in found.items()}
     assert rows == {kind: {tuple(inputs)} for kind, inputs in INPUTS.items()}
 
 
-def test_the_page_says_the_bounds_as_they_are() -> None:
+def test_the_page_states_the_current_limits() -> None:
     text = " ".join(RESULTS.read_text().split())
     assert f"may have {MEMORY >> 30} GiB of addresses and {SECONDS} seconds" in text
     assert f"half of the time, {RESIDENT >> 30} GiB in memory" in text
 
 
-def test_every_command_that_takes_packages_or_folders_of_strangers_is_tried() -> None:
+def test_every_command_that_reads_untrusted_packages_or_folders_is_tested() -> None:
     tried = {command for commands in WORDS.values() for command in commands}
     load_commands()
     assert {*tried, *_TAKE_NONE, *_TAKE_FILES} == set(_names(app))

@@ -59,7 +59,7 @@ def _with_row(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("text", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("command", REFUSING)
-def test_no_command_vouches_for_a_file_that_record_does_not_prove(
+def test_no_command_accepts_a_file_that_record_does_not_verify(
     run: Run, tmp_path: Path, command: str, text: str
 ) -> None:
     wheel, out = _with_row(tmp_path / "dist", text), tmp_path / "out"
@@ -71,7 +71,7 @@ def test_no_command_vouches_for_a_file_that_record_does_not_prove(
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha384", "sha512"])
 @pytest.mark.parametrize("command", [name for name in REFUSING if name != "repair --check"])
-def test_every_hash_that_the_format_allows_is_accepted(run: Run, tmp_path: Path, command: str, algorithm: str) -> None:
+def test_every_hash_algorithm_in_the_format_is_accepted(run: Run, tmp_path: Path, command: str, algorithm: str) -> None:
     wheel = _with_row(tmp_path / "dist", f"{algorithm}={_hash(algorithm)}")
     done = run(*REFUSING[command](wheel, tmp_path / "out"))
     assert done.status == 0, done.stdout + done.stderr
@@ -142,7 +142,7 @@ del LAYOUT_REFUSING["verify"]
 
 @pytest.mark.parametrize("changes", [*LAYOUTS.values(), *ALL_TAKE.values()], ids=[*LAYOUTS, *ALL_TAKE])
 @pytest.mark.parametrize("command", LAYOUT_REFUSING)
-def test_no_command_accepts_what_installers_refuse_or_install_differently(
+def test_no_command_accepts_wheels_that_installers_refuse_or_install_differently(
     run: Run, tmp_path: Path, command: str, changes: dict[str, bytes]
 ) -> None:
     wheel, out = _with_layout(tmp_path / "dist", changes), tmp_path / "out"
@@ -153,7 +153,7 @@ def test_no_command_accepts_what_installers_refuse_or_install_differently(
 
 @pytest.mark.parametrize("changes", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize("command", ["index", "promote", "repair"])
-def test_what_installers_install_alike_is_accepted(
+def test_wheels_that_installers_install_identically_are_accepted(
     run: Run, tmp_path: Path, command: str, changes: dict[str, bytes]
 ) -> None:
     done = run(*LAYOUT_REFUSING[command](_with_layout(tmp_path / "dist", changes), tmp_path / "out"))
@@ -176,7 +176,7 @@ def _installed(command: list[str | Path], prefix: Path) -> dict[str, bytes] | No
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", [*LAYOUTS, *ALL_TAKE, *PLAIN])
-def test_pip_and_uv_refuse_or_install_differently_what_is_written_of_them(tmp_path: Path, name: str) -> None:
+def test_pip_and_uv_refuse_or_differ_exactly_on_the_layouts_listed(tmp_path: Path, name: str) -> None:
     wheel = _with_layout(tmp_path / "dist", (LAYOUTS | ALL_TAKE | PLAIN)[name])
     options = ["--no-deps", "--no-index"]
     pip: list[str | Path] = [
@@ -247,7 +247,7 @@ def _scheme(name: str, path: str) -> str:
         "headers of a wheel",
     ],
 )
-def test_programs_that_installers_write_over_each_other_are_told(
+def test_programs_that_overwrite_each_other_on_install_are_reported(
     run: Run, tmp_path: Path, first: dict[str, bytes], second: dict[str, bytes], *, is_found: bool
 ) -> None:
     wheels = [

@@ -51,7 +51,7 @@ FILES = st.fixed_dictionaries(
 @example([{"filename": "alpha-variants.json", "url": "alpha-variants.json"}], "")
 @example([{"filename": "alpha-1.0-variants.json", "url": "alpha-1.0-variants.json"}], "")
 @example([{"upload-time": "0001-01-01T00:00:00+14:00"}], "")
-def test_any_page_is_read_and_written_again_or_refused(files: list[dict[str, Any]], html: str) -> None:
+def test_any_page_is_read_and_rewritten_or_refused(files: list[dict[str, Any]], html: str) -> None:
     page = json.dumps({"name": "alpha", "files": [{**GOOD, **file} for file in files]}).encode()
     found = unless_refused(lambda: parse_project("PLACE", "alpha", page, html.encode(errors="replace")), "PLACE")
     if found and found.entries:
@@ -60,7 +60,7 @@ def test_any_page_is_read_and_written_again_or_refused(files: list[dict[str, Any
 
 
 @given(st.binary(max_size=200), st.binary(max_size=50))
-def test_any_bytes_are_a_page_or_refused(data: bytes, html: bytes) -> None:
+def test_any_bytes_are_read_as_a_page_or_refused(data: bytes, html: bytes) -> None:
     unless_refused(lambda: parse_project("PLACE", "alpha", data, html), "PLACE")
 
 
@@ -68,7 +68,7 @@ def test_any_bytes_are_a_page_or_refused(data: bytes, html: bytes) -> None:
     st.binary(max_size=100)
     | st.dictionaries(TEXTS, st.recursive(TEXTS, st.lists)).map(lambda one: json.dumps(one).encode())
 )
-def test_any_file_of_variants_is_merged_or_refused(data: bytes) -> None:
+def test_any_variants_file_is_merged_or_refused(data: bytes) -> None:
     try:
         merge_index_files("PLACE", data, data)
     except RocwheelError as e:

@@ -34,7 +34,7 @@ def about(*lines: str, declared: bytes = b"") -> About:
     return describe(parse_core_metadata(text.encode())[0], declared)
 
 
-def test_requirements_stand_by_the_extras_that_bring_them() -> None:
+def test_requirements_are_grouped_by_extra() -> None:
     found = about(
         "Summary: It is a",
         "Provides-Extra: Device_GFX90a",
@@ -45,7 +45,7 @@ def test_requirements_stand_by_the_extras_that_bring_them() -> None:
     assert found == About("It is a", (), {"device-gfx90a": (("c", ""), ("c", "x")), "empty": (), "": (("b-b", ""),)})
 
 
-def test_extras_that_cannot_be_met_are_left_out() -> None:
+def test_extras_whose_requirements_cannot_be_satisfied_are_omitted() -> None:
     found = about(
         "Provides-Extra: device-gfx803",
         "Requires-Dist: core==1+gfx803.is.not.in.this.release.which.has.gfx906; extra == 'device-gfx803'",
@@ -54,27 +54,27 @@ def test_extras_that_cannot_be_met_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("extra", ["$(id)", "a b", '"', "\u00e4"])
-def test_extras_that_are_no_names_are_left_out(extra: str) -> None:
+def test_extras_with_invalid_names_are_omitted(extra: str) -> None:
     assert about(f"Provides-Extra: {extra}").requires == {}
 
 
-def test_targets_come_from_the_list_in_a_wheel(tmp_path: Path) -> None:
+def test_targets_are_read_from_the_declaration_in_a_wheel(tmp_path: Path) -> None:
     declared = b'{"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx90a:xnack+", "<b>"]}'
     wheel = make_wheel(tmp_path, "a", {"a-1.0.dist-info/rocm_targets.json": declared})
     assert read_entry(wheel).entry.about.targets == ("gfx906", "gfx90a:xnack+")
 
 
 @pytest.mark.parametrize("declared", [b"", b"[", b'{"rocm_targets": 5}', b"[" * 100_000, b"\xff"])
-def test_a_list_that_cannot_be_read_says_nothing(declared: bytes) -> None:
+def test_an_unreadable_declaration_is_ignored(declared: bytes) -> None:
     assert about(declared=declared).targets == ()
 
 
 @given(st.binary())
-def test_no_bytes_end_it_with_an_error(declared: bytes) -> None:
+def test_any_bytes_as_a_declaration_are_read_without_an_error(declared: bytes) -> None:
     assert isinstance(about(declared=declared).targets, tuple)
 
 
-def test_sections_of_requires_txt_are_extras_and_markers() -> None:
+def test_sections_of_requires_txt_are_read_as_extras_and_markers() -> None:
     text = (
         "core==1\n\n[libraries]\nlibs==1\n\n[profiler:sys_platform == 'linux']\nprof==1\n\n[:python_version<'3']\nold\n"
     )
@@ -83,24 +83,24 @@ def test_sections_of_requires_txt_are_extras_and_markers() -> None:
     ]  # fmt: skip
 
 
-def test_a_long_summary_is_cut() -> None:
+def test_a_long_summary_is_truncated() -> None:
     assert len(about(f"Summary: {'x' * 10_000}").summary) == 512
 
 
-def test_malformed_requirements_are_left_out(add_wheel: AddWheel) -> None:
+def test_malformed_requirements_are_omitted(add_wheel: AddWheel) -> None:
     assert read_entry(add_wheel("a", "1.0", "Requires-Dist: ===", "Requires-Dist: b")).entry.about.requires == {
         "": (("b", ""),)
     }
 
 
-def test_an_sdist_without_a_list_of_requirements_says_nothing_of_them(make_sdist: MakeSdist) -> None:
+def test_an_sdist_without_a_list_of_requirements_has_no_requirements(make_sdist: MakeSdist) -> None:
     assert read_entry(make_sdist("rocm", "7.0", pkg_info=("Summary: S",))).entry.about == About("S")
 
 
 INFO = "demo-1.0.dist-info"
 
 
-def test_a_wheel_gives_its_names_size_hash_and_metadata(add_wheel: AddWheel) -> None:
+def test_the_entry_of_a_wheel_has_its_names_size_hash_and_metadata(add_wheel: AddWheel) -> None:
     path = add_wheel("ROCm-SDK.core", "7.0.0", "Requires-Python: >=3.9", filename="rocm_sdk_core-7.0-py3-none-any.whl")
     reading = read_entry(path)
     found = reading.entry
@@ -122,7 +122,7 @@ def test_a_wheel_gives_its_names_size_hash_and_metadata(add_wheel: AddWheel) -> 
         pytest.param("two", (), False, id="no-version"),
     ],
 )
-def test_an_sdist_gives_metadata_only_when_its_build_cannot_change_it(
+def test_an_sdist_has_metadata_only_if_its_build_cannot_change_it(
     make_sdist: MakeSdist, metadata_version: str, dynamic: tuple[str, ...], is_static: bool
 ) -> None:
     path = make_sdist("rocm", "7.0.0", dynamic=dynamic, metadata_version=metadata_version)
@@ -151,7 +151,7 @@ def fail(path: Path) -> str:
         pytest.param("a-1.0-py3-none-Kopie von any.whl", id="blanks in a tag"),
     ],
 )
-def test_a_name_that_is_not_a_distribution_name_is_reported(tmp_path: Path, name: str) -> None:
+def test_an_invalid_distribution_name_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     assert (
@@ -190,20 +190,20 @@ def test_a_bad_requires_python_is_reported(add_wheel: AddWheel) -> None:
     assert fail(path) == f"{path}: has metadata with Requires-Python 'three'; {expected}"
 
 
-def test_a_link_to_nothing_is_reported(tmp_path: Path) -> None:
+def test_a_dangling_symlink_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     path.symlink_to("gone")
     assert fail(path) == f"{path}: can't be read (No such file or directory). Check its permissions."
 
 
 @pytest.mark.parametrize("name", ["a-1.0-py3-none-any.whl", "a-1.0.tar.gz"])
-def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+def test_a_pipe_does_not_block_the_reading(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     os.mkfifo(path)
     assert fail(path) == f"{path}: can't be read (it isn't a regular file). Check its permissions."
 
 
-def test_metadata_of_unreasonable_size_is_reported_and_not_unpacked(tmp_path: Path) -> None:
+def test_metadata_that_is_too_large_is_reported_and_not_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a-1.0.dist-info/METADATA", b"\n" * (16 << 20) + b"\n")
@@ -231,7 +231,7 @@ def test_a_file_that_is_not_a_tar_archive_is_reported(tmp_path: Path, data: byte
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150), deadline=None)
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_a_damaged_file_is_read_or_reported_and_nothing_else(
+def test_a_damaged_file_is_read_or_reported_without_a_traceback(
     add_wheel: AddWheel, make_sdist: MakeSdist, kind: str, data: st.DataObject
 ) -> None:
     path = add_wheel("a") if kind == "wheel" else make_sdist("a")
@@ -249,14 +249,14 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
 @pytest.mark.parametrize(
     ("name", "reason"), [("../evil.so", "a path that points outside the wheel"), ("/abs", "an absolute path")]
 )
-def test_a_member_that_leads_outside_is_refused_as_by_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
+def test_a_member_with_an_unsafe_path_is_refused_as_in_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
     path = add_wheel("demo")
     write_wheel(path, INFO, {**_contents(path), name: b"x"})
     expected = f"{path}!{name}: {reason}; expected a path inside the environment. Build the wheel again."
     assert fail(path) == expected
 
 
-def test_all_members_with_one_fault_are_named_together(add_wheel: AddWheel) -> None:
+def test_members_with_the_same_fault_are_reported_together(add_wheel: AddWheel) -> None:
     path = add_wheel("demo")
     outside = {f"../{number}.so": b"x" for number in range(12)}
     write_wheel(path, INFO, {**_contents(path), **outside, "a/../b": b"", "/abs": b""})
@@ -270,7 +270,7 @@ def test_all_members_with_one_fault_are_named_together(add_wheel: AddWheel) -> N
     ]
 
 
-def test_all_damaged_members_are_named(add_wheel: AddWheel) -> None:
+def test_all_damaged_members_are_reported(add_wheel: AddWheel) -> None:
     path = add_wheel("demo")
     write_wheel(path, INFO, {**_contents(path), "one": b"some bytes", "other": b"other bytes"})
     with zipfile.ZipFile(path) as archive:
@@ -307,7 +307,7 @@ AGAIN = "Build or download the wheel again."
     ],
     ids=["empty", "absent and repeated"],
 )
-def test_a_record_that_disagrees_with_the_members_is_reported(
+def test_a_record_that_does_not_match_the_members_is_reported(
     add_wheel: AddWheel, record: bytes, expected: list[str]
 ) -> None:
     path = add_wheel("demo")
@@ -317,14 +317,14 @@ def test_a_record_that_disagrees_with_the_members_is_reported(
     assert [line.strip() for line in lines[-len(expected) :]] == [f"{source}: {what}. {AGAIN}" for what in expected]
 
 
-def test_a_wheel_without_record_is_reported(add_wheel: AddWheel) -> None:
+def test_a_wheel_without_a_record_is_reported(add_wheel: AddWheel) -> None:
     path = add_wheel("demo")
     _with_record(path, None)
     expected = f"has no {INFO}/RECORD; expected a RECORD that lists its members. Build the wheel again."
     assert fail(path) == f"{path}: {expected}"
 
 
-def test_signatures_need_no_row(add_wheel: AddWheel) -> None:
+def test_signature_files_need_no_row_in_the_record(add_wheel: AddWheel) -> None:
     path = add_wheel("demo")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(f"{INFO}/RECORD.jws", "{}")
@@ -342,7 +342,7 @@ def _with_record(path: Path, record: bytes | None) -> None:
             archive.writestr(name, data)
 
 
-def test_a_variant_wheel_is_read_with_what_it_says_of_itself(tmp_path: Path) -> None:
+def test_a_variant_wheel_is_read_with_its_label_and_metadata(tmp_path: Path) -> None:
     document = variant_document("gfx942", ["gfx942"])
     entry = read_entry(add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", document)).entry
     assert (entry.project, entry.version, entry.label) == ("rocm-sdk-device", "7.0.0", "gfx942")
@@ -364,13 +364,13 @@ def test_a_variant_wheel_is_read_with_what_it_says_of_itself(tmp_path: Path) -> 
     ],
     ids=["none", "damaged", "another"],
 )
-def test_a_wheel_that_is_not_the_variant_of_its_name_is_refused(
+def test_a_wheel_whose_variant_metadata_does_not_match_its_name_is_refused(
     tmp_path: Path, document: dict[str, Any] | bytes | None, message: str
 ) -> None:
     assert message in fail(add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", document))
 
 
-def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
+def test_a_variant_wheel_without_a_label_in_its_name_is_refused(tmp_path: Path) -> None:
     made = add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", variant_document("gfx942", ["gfx942"]))
     path = made.rename(tmp_path / "rocm_sdk_device-7.0.0-py3-none-any.whl")
     message = "has rocm_sdk_device-7.0.0.dist-info/variant.json, as variant wheels do, but no label in its file name"
@@ -378,6 +378,6 @@ def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
         read_entry(path)
 
 
-def test_a_path_is_not_the_name_of_a_distribution() -> None:
+def test_a_path_is_not_a_distribution_file_name() -> None:
     with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: isn't a valid wheel or sdist file name"):
         parse_file_name("m-7/x-7.tar.gz")

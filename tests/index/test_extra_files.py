@@ -37,7 +37,7 @@ def read_extras(output: Path) -> dict[str, bytes]:
     return {name: (output / name).read_bytes() for name in EXTRAS if (output / name).exists()}
 
 
-def test_they_are_made_of_what_the_index_lists(dist_dir: Path, output: Path) -> None:
+def test_extra_files_are_made_from_the_contents_of_the_index(dist_dir: Path, output: Path) -> None:
     seen: list[IndexContent] = []
 
     def look(content: IndexContent) -> dict[str, bytes]:
@@ -51,13 +51,13 @@ def test_they_are_made_of_what_the_index_lists(dist_dir: Path, output: Path) -> 
     assert (content.yanked, content.bases) == ({name: "bad"}, {name: "../../dist/"})
 
 
-def test_they_are_written_replaced_and_removed(dist_dir: Path, output: Path) -> None:
+def test_extra_files_are_written_replaced_and_removed(dist_dir: Path, output: Path) -> None:
     for files in (EXTRAS, {**EXTRAS, "packages.html": b"<p>2</p>"}, {"packages.html": b"<p>2</p>"}, {}):
         write_index(dist_dir, output, options=with_extras(files))
         assert read_extras(output) == files
 
 
-def test_those_of_a_project_stand_before_its_page(
+def test_extra_files_of_a_project_are_written_before_its_page(
     dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[dict[str, bytes]] = []
@@ -72,7 +72,7 @@ def test_those_of_a_project_stand_before_its_page(
     assert read_extras(output) == EXTRAS
 
 
-def test_those_of_a_project_that_is_gone_go_with_it(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_extra_files_of_a_removed_project_are_removed(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     gone = add_wheel("b")
     write_index(dist_dir, output, options=with_extras({"b/b-1.0-variants.json": b"{}"}))
     gone.unlink()
@@ -80,7 +80,7 @@ def test_those_of_a_project_that_is_gone_go_with_it(add_wheel: AddWheel, dist_di
     assert not (output / "b").exists()
 
 
-def test_those_of_a_killed_run_are_known_to_the_next(
+def test_extra_files_of_a_killed_run_are_known_to_the_next_run(
     dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -96,7 +96,7 @@ def _die(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_file_of_somebody_else_is_not_replaced(dist_dir: Path, output: Path) -> None:
+def test_a_file_that_rocwheel_did_not_write_is_not_replaced(dist_dir: Path, output: Path) -> None:
     output.mkdir()
     (output / "packages.html").write_text("kept")
     expected = (
@@ -109,7 +109,7 @@ def test_a_file_of_somebody_else_is_not_replaced(dist_dir: Path, output: Path) -
 
 
 @pytest.mark.parametrize("name", ["../kept", "index.html", "a/index.json", "a/../../kept", "", "linked/kept", "a/b/c"])
-def test_notes_that_somebody_edited_remove_nothing_else(dist_dir: Path, output: Path, name: str) -> None:
+def test_edited_notes_do_not_cause_the_removal_of_other_files(dist_dir: Path, output: Path, name: str) -> None:
     (dist_dir / "kept").write_text("kept")
     write_index(dist_dir, output)
     (output.parent / "kept").write_text("kept")
@@ -121,7 +121,7 @@ def test_notes_that_somebody_edited_remove_nothing_else(dist_dir: Path, output: 
     assert sorted(output.parent.rglob("*")) == before
 
 
-def test_what_can_not_be_removed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extra_file_that_cannot_be_removed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, *, missing_ok: bool) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -130,7 +130,7 @@ def test_what_can_not_be_removed_is_reported(tmp_path: Path, monkeypatch: pytest
         remove_stale_extras(tmp_path, ["packages.html"], ())
 
 
-def test_a_file_that_somebody_has_edited_is_made_again_and_named(dist_dir: Path, output: Path) -> None:
+def test_an_edited_extra_file_is_rewritten_and_reported(dist_dir: Path, output: Path) -> None:
     options = with_extras({"notes.html": b"whole"})
     write_index(dist_dir, output, options=options)
     (output / "notes.html").write_bytes(b"edited")
@@ -140,7 +140,7 @@ def test_a_file_that_somebody_has_edited_is_made_again_and_named(dist_dir: Path,
     assert write_index(dist_dir, output, options=with_extras({"notes.html": b"other"})).edited == ()
 
 
-def test_a_folder_of_a_noted_name_is_none_that_was_written(tmp_path: Path) -> None:
+def test_a_folder_with_the_name_of_an_extra_file_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "alpha").mkdir()
     (tmp_path / "packages.html").touch()
     remove_stale_extras(tmp_path, ["alpha", "packages.html"], ())

@@ -48,7 +48,7 @@ def links(index: Path, project: str) -> list[str]:
     return [file["url"] for file in json.loads((index / project / "index.json").read_bytes())["files"]]
 
 
-def test_each_family_has_an_index_of_its_own_and_of_shared_files(dist_dir: Path, output: Path) -> None:
+def test_each_family_has_an_index_of_its_own_and_the_shared_files(dist_dir: Path, output: Path) -> None:
     report = write_indexes([dist_dir], output)
     assert report.projects == {"core": [CORE]}
     for name in FAMILIES:
@@ -76,7 +76,7 @@ def test_every_file_is_read_once_for_all_indexes_and_runs(
         assert sorted(read) == sorted(dist_dir.rglob("*.whl"))
 
 
-def test_a_build_may_have_nothing_that_is_shared(dist_dir: Path, output: Path) -> None:
+def test_a_build_can_have_no_shared_files(dist_dir: Path, output: Path) -> None:
     (dist_dir / CORE).unlink()
     report = write_indexes([dist_dir], output)
     assert (report.projects, [*report.families]) == ({}, [*FAMILIES])
@@ -84,7 +84,7 @@ def test_a_build_may_have_nothing_that_is_shared(dist_dir: Path, output: Path) -
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_the_index_of_a_family_that_is_gone_goes(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
+def test_the_index_of_a_removed_family_is_removed(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
     write_indexes([dist_dir], output, options=IndexOptions(placement=placement))
     shutil.rmtree(dist_dir / FAMILIES[0])
     (output / FAMILIES[1] / "notes.txt").write_text("kept")
@@ -113,7 +113,7 @@ def _die(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def test_a_folder_named_like_a_project_is_reported_and_all_others_indexed(
+def test_a_folder_named_like_a_project_is_reported_and_the_others_are_indexed(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     (dist_dir / "core").mkdir()
@@ -129,7 +129,7 @@ def test_a_folder_named_like_a_project_is_reported_and_all_others_indexed(
         write_indexes([dist_dir], output)
 
 
-def test_a_damaged_file_that_all_share_is_reported_once_and_one_of_a_family_too(dist_dir: Path, output: Path) -> None:
+def test_each_damaged_shared_or_family_file_is_reported_once(dist_dir: Path, output: Path) -> None:
     (dist_dir / "bad-1.0-py3-none-any.whl").write_bytes(b"")
     (dist_dir / FAMILIES[0] / "bad-2.0-py3-none-any.whl").write_bytes(b"")
     problems: list[RocwheelError] = []
@@ -141,7 +141,7 @@ def test_a_damaged_file_that_all_share_is_reported_once_and_one_of_a_family_too(
     assert [*report.families] == [*FAMILIES]
 
 
-def test_a_shared_file_is_yanked_in_all_indexes_and_one_of_a_family_in_its_own(dist_dir: Path, output: Path) -> None:
+def test_a_shared_file_is_yanked_in_all_indexes_and_a_family_file_only_in_its_own(dist_dir: Path, output: Path) -> None:
     write_indexes([dist_dir], output)
     report = change_marks(output, Yanking({CORE: "bad", ROCM: ""}))
     assert report.yanked == {CORE: "bad"}
@@ -151,7 +151,7 @@ def test_a_shared_file_is_yanked_in_all_indexes_and_one_of_a_family_in_its_own(d
     assert write_indexes([dist_dir], output).families[FAMILIES[1]].yanked == {CORE: "bad", ROCM: ""}
 
 
-def test_an_index_stays_that_of_its_family_and_for_its_machines(dist_dir: Path, output: Path) -> None:
+def test_changing_marks_keeps_the_family_and_machines_of_an_index(dist_dir: Path, output: Path) -> None:
     def extras(content: IndexContent) -> dict[str, bytes]:
         return {"family.txt": content.family.encode()}
 
@@ -163,13 +163,13 @@ def test_an_index_stays_that_of_its_family_and_for_its_machines(dist_dir: Path, 
     assert [(one / "family.txt").read_text() for one in (output, index)] == ["", FAMILIES[0]]
 
 
-def test_a_name_that_no_index_lists_can_not_be_yanked(dist_dir: Path, output: Path) -> None:
+def test_a_file_that_no_index_lists_cannot_be_yanked(dist_dir: Path, output: Path) -> None:
     write_indexes([dist_dir], output)
     with pytest.raises(InputError, match=re.escape(f"{dist_dir}/no.whl: is not in the folder")):
         change_marks(output, Yanking({"no.whl": ""}))
 
 
-def test_marks_of_a_folder_without_an_index_can_not_be_changed(tmp_path: Path) -> None:
+def test_marks_cannot_be_changed_in_a_folder_without_an_index(tmp_path: Path) -> None:
     expected = (
         f"{tmp_path}: is not an index that rocwheel wrote. Run rocwheel index first, or specify the index with "
         "--output."
@@ -178,7 +178,7 @@ def test_marks_of_a_folder_without_an_index_can_not_be_changed(tmp_path: Path) -
         change_marks(tmp_path, Yanking({"a.whl": ""}))
 
 
-def test_an_index_among_the_distributions_has_none_below_it(dist_dir: Path, output: Path) -> None:
+def test_an_index_written_among_the_distributions_has_no_family_indexes(dist_dir: Path, output: Path) -> None:
     report = write_indexes([dist_dir], dist_dir)
     assert (report.families, report.subfolders) == ({}, FAMILIES)
 
@@ -193,7 +193,7 @@ OPTIONS = IndexOptions(extras=front)
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_the_pages_of_all_name_the_families(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
+def test_the_pages_of_the_main_index_list_the_families(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
     write_indexes([dist_dir], output, options=IndexOptions(placement=placement, extras=front))
     both = "{'gfx103X-dgpu': ['core', 'rocm'], 'gfx94X-dcgpu': ['core', 'rocm']}"
     assert (output / "packages.html").read_text() == f"{GENERATOR}['core'] {both}"
@@ -203,7 +203,7 @@ def test_the_pages_of_all_name_the_families(dist_dir: Path, output: Path, placem
     ]  # fmt: skip
 
 
-def test_families_that_come_and_go_come_to_and_go_from_the_pages_of_all(
+def test_added_and_removed_families_are_updated_on_the_main_pages(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     write_indexes([dist_dir], output, options=OPTIONS)
@@ -222,7 +222,7 @@ def test_families_that_come_and_go_come_to_and_go_from_the_pages_of_all(
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_a_run_of_families_with_nothing_new_makes_no_page_anew(
+def test_a_run_with_families_and_nothing_new_rewrites_no_page(
     dist_dir: Path, output: Path, placement: FilePlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = time.time_ns
@@ -243,7 +243,7 @@ def test_a_run_of_families_with_nothing_new_makes_no_page_anew(
     assert {path: path.stat().st_mtime_ns for path in output.rglob("*") if path.is_file()} == before
 
 
-def test_no_page_leads_to_a_family_before_its_index_stands(
+def test_no_page_links_to_a_family_before_its_index_exists(
     dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead: list[tuple[str, str]] = []
@@ -265,7 +265,7 @@ def test_no_page_leads_to_a_family_before_its_index_stands(
     assert dead == []
 
 
-def test_a_killed_run_of_families_is_finished_by_the_next(
+def test_a_killed_run_with_families_is_finished_by_the_next_run(
     dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.move(dist_dir / FAMILIES[0], dist_dir.parent)
@@ -299,7 +299,7 @@ def test_a_folder_named_like_a_page_is_reported(add_wheel: AddWheel, dist_dir: P
     assert (output / name).is_file()
 
 
-def test_pages_of_a_run_that_was_killed_among_families_are_no_edits(
+def test_pages_of_a_killed_run_with_families_are_not_reported_as_edited(
     dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.move(dist_dir / FAMILIES[0], dist_dir.parent)

@@ -30,7 +30,7 @@ def output(dist_dir: Path) -> Path:
     return dist_dir.parent / "simple"
 
 
-def test_other_files_are_reported_not_listed(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_other_files_are_reported_but_not_listed(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     (dist_dir / "SHA256SUMS").write_text("")
     (dist_dir / ".wheel.partial").write_text("")
@@ -54,9 +54,7 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
         write_index(tmp_path / "gone", tmp_path / "simple")
 
 
-def test_folders_are_named_that_hold_distributions_of_their_own(
-    add_wheel: AddWheel, dist_dir: Path, output: Path
-) -> None:
+def test_subfolders_that_contain_distributions_are_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     for folder in ("family/deep", "www/simple/a", ".hidden", "artifacts", "plain", "family/.git"):
         (dist_dir / folder).mkdir(parents=True)
@@ -71,7 +69,7 @@ def test_folders_are_named_that_hold_distributions_of_their_own(
     assert write_index(dist_dir, output).subfolders == ("family", "linked")
 
 
-def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_folder_with_only_subfolders_is_refused(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     (dist_dir / "gfx90x").mkdir()
     wheel.rename(dist_dir / "gfx90x" / wheel.name)
@@ -83,7 +81,7 @@ def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, di
         write_index(dist_dir, output)
 
 
-def test_the_folder_of_a_build_is_refused_with_that_of_its_distributions(
+def test_a_build_folder_is_refused_with_the_name_of_its_dist_folder(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     wheel = add_wheel("a")
@@ -99,7 +97,7 @@ def test_the_folder_of_a_build_is_refused_with_that_of_its_distributions(
         )
 
 
-def test_metadata_are_dated_by_their_own_and_not_what_they_link_to(tmp_path: Path) -> None:
+def test_metadata_files_are_stamped_themselves_not_their_symlink_targets(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     dist.mkdir()
     for name in ("a-1-py3-none-any.whl", "b-1.tar.gz", "b-1.tar.gz.metadata", "c-1-py3-none-any.whl.metadata"):
@@ -110,7 +108,7 @@ def test_metadata_are_dated_by_their_own_and_not_what_they_link_to(tmp_path: Pat
     }
 
 
-def test_hidden_names_are_those_of_files_and_folders(tmp_path: Path) -> None:
+def test_hidden_files_and_folders_are_listed(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     (dist / ".folder").mkdir(parents=True)
     for name in (".a.whl", "a-1-py3-none-any.whl", "b"):
@@ -122,7 +120,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def test_everything_wrong_is_reported_at_once_and_nothing_written(
+def test_all_problems_are_reported_at_once_and_nothing_is_written(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     add_wheel("good")
@@ -151,9 +149,7 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
     assert not list(dist_dir.glob("*.metadata"))
 
 
-def test_a_wheel_with_a_damaged_member_is_reported_with_all_others(
-    add_wheel: AddWheel, dist_dir: Path, output: Path
-) -> None:
+def test_all_wheels_with_a_damaged_member_are_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     paths = [add_wheel(name) for name in "abc"]
     for path in paths[:2]:
         data = bytearray(path.read_bytes())
@@ -201,7 +197,7 @@ def read_elsewhere(dist_dir: Path, elsewhere: Elsewhere) -> dict[str, Found]:
     return read_folders([source], {}, SILENT, None, {}, elsewhere)
 
 
-def test_a_file_that_is_written_to_after_a_worker_has_read_it_is_refused(add_wheel: AddWheel, dist_dir: Path) -> None:
+def test_a_file_that_changes_after_a_worker_read_it_is_refused(add_wheel: AddWheel, dist_dir: Path) -> None:
     path = add_wheel("a")
     with pytest.raises(ProblemsError) as caught:
         read_elsewhere(dist_dir, Elsewhere(lambda: write_other_bytes(path)))
@@ -210,7 +206,7 @@ def test_a_file_that_is_written_to_after_a_worker_has_read_it_is_refused(add_whe
     assert str(problem).startswith(f"{path}: changed while it was being read")
 
 
-def test_what_workers_read_of_a_file_that_is_still_fresh_is_not_settled(
+def test_a_file_modified_recently_before_reading_is_not_settled(
     add_wheel: AddWheel, dist_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_wheel("a")
@@ -221,7 +217,7 @@ def test_what_workers_read_of_a_file_that_is_still_fresh_is_not_settled(
     assert not found.known.is_settled
 
 
-def test_what_workers_read_of_a_file_that_stays_is_settled(
+def test_a_file_that_stays_unchanged_is_settled(
     add_wheel: AddWheel, dist_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = add_wheel("a")

@@ -50,7 +50,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_a_file_that_has_not_changed_is_not_read_again(
+def test_an_unchanged_file_is_not_read_again(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], placement: FilePlacement
 ) -> None:
     add_wheel("a")
@@ -64,7 +64,7 @@ def test_a_file_that_has_not_changed_is_not_read_again(
     assert (output / "a" / "index.json").read_bytes() == page
 
 
-def test_a_file_of_the_same_size_and_date_is_read_again(
+def test_a_changed_file_with_the_same_size_and_date_is_read_again(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
 ) -> None:
     wheel = add_wheel("a")
@@ -77,7 +77,7 @@ def test_a_file_of_the_same_size_and_date_is_read_again(
     assert read == [wheel.name]
 
 
-def test_a_file_written_just_before_it_was_read_is_read_again(
+def test_a_file_written_just_before_reading_is_read_again(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = add_wheel("a")
@@ -91,9 +91,7 @@ def test_a_file_written_just_before_it_was_read_is_read_again(
         assert read == expected
 
 
-def test_metadata_that_somebody_changed_is_written_again(
-    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
-) -> None:
+def test_changed_metadata_is_rewritten(add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]) -> None:
     wheel = add_wheel("a")
     write_index(dist_dir, output)
     metadata = dist_dir / f"{wheel.name}.metadata"
@@ -110,7 +108,7 @@ def test_metadata_that_somebody_changed_is_written_again(
     [b"", b"{", b"null", b'{"files": {"a-1.0-py3-none-any.whl": [1, 2, 3]}}', b"\xff"],
     ids=["empty", "cut off", "null", "other types", "no text"],
 )
-def test_what_is_not_what_a_run_has_written_is_not_believed(
+def test_malformed_notes_are_ignored(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], text: bytes
 ) -> None:
     wheel = add_wheel("a")
@@ -121,7 +119,7 @@ def test_what_is_not_what_a_run_has_written_is_not_believed(
     assert read == [wheel.name]
 
 
-def test_notes_with_a_changed_digit_are_not_believed(
+def test_notes_with_a_changed_digit_are_ignored(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     wheel = add_wheel("a")
@@ -138,7 +136,7 @@ def test_notes_with_a_changed_digit_are_not_believed(
     assert text in [record.getMessage() for record in caplog.records]
 
 
-def test_notes_that_others_can_write_are_not_believed(
+def test_notes_that_others_can_write_are_ignored(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
 ) -> None:
     wheel = add_wheel("a")
@@ -150,7 +148,7 @@ def test_notes_that_others_can_write_are_not_believed(
 
 
 @pytest.mark.parametrize("other", [{"version": "0.0.1"}, {"checks": 1}], ids=lambda other: next(iter(other)))
-def test_another_version_or_other_checks_read_all_files_again(
+def test_all_files_are_read_again_after_a_change_of_version_or_checks(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], other: dict[str, Any]
 ) -> None:
     wheel = add_wheel("a")
@@ -162,7 +160,7 @@ def test_another_version_or_other_checks_read_all_files_again(
 
 
 @pytest.mark.parametrize("part", ["files", "projects"])
-def test_a_run_that_notes_other_fields_leaves_what_it_has_written_to_be_removed(
+def test_files_from_notes_with_other_field_types_can_still_be_removed(
     add_wheel: AddWheel, dist_dir: Path, output: Path, part: str
 ) -> None:
     wheel = add_wheel("a")
@@ -185,7 +183,7 @@ def _change_byte(path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["index.html", "index.json", "a-1.0-py3-none-any.whl", "a-1.0-py3-none-any.whl.metadata"]
 )
-def test_what_was_written_to_just_after_a_run_is_mended(
+def test_a_file_modified_just_after_a_run_is_rewritten(
     add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     source = add_wheel("a").stat().st_ino
@@ -205,7 +203,7 @@ def test_what_was_written_to_just_after_a_run_is_mended(
         assert (output / "a" / name).read_bytes() == right
 
 
-def test_a_copy_that_is_right_is_not_copied_again(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_correct_copy_is_not_copied_again(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     inode = (output / "a" / wheel.name).stat().st_ino
@@ -214,7 +212,7 @@ def test_a_copy_that_is_right_is_not_copied_again(add_wheel: AddWheel, dist_dir:
     assert (output / "a" / wheel.name).stat().st_ino == inode
 
 
-def test_names_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_unsafe_names_in_the_notes_remove_no_files(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     write_index(dist_dir, output)
     (output.parent / "kept").write_text("kept")
@@ -227,7 +225,7 @@ def test_names_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel, dist_dir:
     assert (output / "A" / "index.html").read_text() == "kept"
 
 
-def test_a_pipe_in_its_place_is_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_pipe_in_place_of_the_notes_is_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     output.mkdir()
     os.mkfifo(output / KNOWN_NAME)

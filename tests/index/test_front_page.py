@@ -44,7 +44,7 @@ from tests.index.entries import GPUS, make_entry, neutral_set
         ("https://example.org/a%20b/", "https://example.org/a%20b/"),
     ],
 )
-def test_addresses_end_with_a_slash(text: str, expected: str) -> None:
+def test_a_slash_is_appended_to_the_index_url(text: str, expected: str) -> None:
     assert checked_url(text) == expected
 
 
@@ -60,7 +60,7 @@ def test_addresses_end_with_a_slash(text: str, expected: str) -> None:
         "http://[e",
     ],
 )
-def test_other_text_is_refused(text: str) -> None:
+def test_an_invalid_index_url_is_refused(text: str) -> None:
     with pytest.raises(
         InputError, match=r"^--url: is .*; expected an address such as https://example.org/rocm/simple/"
     ):
@@ -68,7 +68,7 @@ def test_other_text_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "a b/", "a?token=secret&b"])
-def test_passwords_are_not_published(path: str) -> None:
+def test_a_url_with_a_password_is_refused(path: str) -> None:
     with pytest.raises(InputError, match=r"^--url: contains a user name or a password") as caught:
         checked_url(f"https://me:secret@example.org/{path}")
     assert "secret" not in str(caught.value)
@@ -83,12 +83,12 @@ def test_passwords_are_not_published(path: str) -> None:
         (b"<p>somebody's page", ""),
     ],
 )
-def test_the_address_that_a_page_notes_is_checked_again(page: bytes, expected: str) -> None:
+def test_the_url_noted_on_a_page_is_checked_again(page: bytes, expected: str) -> None:
     assert noted_url(page) == expected
 
 
 @pytest.mark.parametrize("text", ["me:secret@x.org/", "ftp://me:secret@x.org/", "x.org/?token=secret"])
-def test_passwords_of_what_is_no_address_are_not_shown(text: str) -> None:
+def test_the_error_about_an_invalid_url_does_not_contain_the_password(text: str) -> None:
     with pytest.raises(InputError, match=r"^--url: is '") as caught:
         checked_url(text)
     assert "secret" not in str(caught.value)
@@ -111,7 +111,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def test_children_are_escaped_unless_they_are_markup() -> None:
+def test_child_text_is_escaped_but_markup_is_not() -> None:
     assert element("p", "a < b & c", Html("<b>d</b>")) == "<p>a &lt; b &amp; c<b>d</b></p>"
 
 
@@ -120,12 +120,12 @@ def test_attributes_are_escaped_and_spelled_with_dashes() -> None:
     assert found == '<a href="&quot;&gt;&lt;script&gt;" class="y" aria-label="z" hidden>x</a>'
 
 
-def test_elements_without_content_have_no_end() -> None:
+def test_void_elements_have_no_end_tag() -> None:
     assert element("meta", name="a", content="b") == '<meta name="a" content="b">'
 
 
 @pytest.mark.parametrize("text", ["\x00", "\x1b", "\x85", "\u202e", "\u2066", "\udcff", "\uffff"])
-def test_signs_that_cannot_be_seen_are_replaced(text: str) -> None:
+def test_invisible_characters_are_replaced(text: str) -> None:
     assert joined(f"a{text}b") == "a\ufffdb"
 
 
@@ -194,13 +194,13 @@ def test_the_page_shows_what_to_install() -> None:
     assert "6 packages, 6 files, 648.2 kB" in text
 
 
-def test_a_known_address_stands_in_the_lines() -> None:
+def test_a_known_url_is_used_in_the_lines() -> None:
     page = make_front_page(find_content(neutral_set(), {}, GPUS, "https://example.org/simple/"))
     assert '--index-url "https://example.org/simple/"' in PageReader(page).text
     assert "URL-OF-THIS-INDEX" not in page.decode()
 
 
-def test_without_gpus_the_packages_are_listed_alone() -> None:
+def test_without_gpus_only_the_packages_are_listed() -> None:
     page = make_front_page(find_content({"a": [make_entry("a")]}, {}, GPUS))
     assert "What to install" not in PageReader(page).text
     assert "a-7.0.0-py3-none-any.whl" in PageReader(page).text
@@ -217,7 +217,7 @@ FAMILY_CONTENT = FrontPage(
 )
 
 
-def test_each_family_is_named_with_its_page_and_its_address() -> None:
+def test_each_family_is_listed_with_its_page_and_url() -> None:
     page = PageReader(make_front_page(FAMILY_CONTENT))
     assert "Families" in page.text
     assert FAMILY in page.text
@@ -225,7 +225,7 @@ def test_each_family_is_named_with_its_page_and_its_address() -> None:
     assert '--index-url "URL-OF-THIS-INDEX/gfx90X%20%3Cb%3E%C3%A4%20100%25/"' in page.text
 
 
-def test_the_lines_for_a_gpu_are_those_of_the_family_that_has_its_packages() -> None:
+def test_the_lines_for_a_gpu_come_from_the_family_with_its_packages() -> None:
     page = PageReader(make_front_page(msgspec.structs.replace(FAMILY_CONTENT, url="https://example.org/simple/")))
     address = "https://example.org/simple/gfx90X%20%3Cb%3E%C3%A4%20100%25/"
     assert f'pip install "rocm[libraries]" --index-url "{address}"' in page.text
@@ -233,7 +233,7 @@ def test_the_lines_for_a_gpu_are_those_of_the_family_that_has_its_packages() -> 
     assert "gfx90X%20%3Cb%3E%C3%A4%20100%25/packages.html#gfx906" in page.links
 
 
-def test_lines_of_the_index_stay_where_a_family_has_none_that_installers_take() -> None:
+def test_lines_of_the_main_index_stay_when_the_family_has_only_yanked_packages() -> None:
     offer = FamilyOffer("gfx90X", (), (YankedPackage("rocm", "7.0.0", "wrong extras"),))
     card = GpuCard(GPUS[0], (InstallLine("all", 5),), (), (), (offer,))
     text = PageReader(make_front_page(msgspec.structs.replace(FAMILY_CONTENT, cards=(card,)))).text
@@ -241,13 +241,13 @@ def test_lines_of_the_index_stay_where_a_family_has_none_that_installers_take() 
     assert "rocm 7.0.0: wrong extras" in text
 
 
-def test_the_page_of_a_family_leads_back() -> None:
+def test_the_page_of_a_family_links_back() -> None:
     page = PageReader(make_front_page(FrontPage((), (), (), 0, 0, family="gfx90X")))
     assert "Packages for gfx90X" in page.text
     assert "../packages.html" in page.links
 
 
-def test_what_is_yanked_is_named_with_its_reason_and_has_no_line() -> None:
+def test_a_yanked_package_is_listed_with_its_reason_and_has_no_line() -> None:
     projects = {"a": [make_entry("a", targets=("gfx906",))]}
     text = PageReader(make_front_page(find_content(projects, {"a-7.0.0-py3-none-any.whl": "wrong <code>"}, GPUS))).text
     assert 'install "a"' not in text
@@ -255,17 +255,17 @@ def test_what_is_yanked_is_named_with_its_reason_and_has_no_line() -> None:
     assert "7.0.0 yanked: wrong <code>" in text
 
 
-def test_the_same_content_gives_the_same_bytes() -> None:
+def test_the_same_content_produces_the_same_bytes() -> None:
     pages = {make_front_page(find_content(neutral_set(), {}, GPUS)) for _ in range(2)}
     assert len(pages) == 1
 
 
-def test_nothing_comes_from_elsewhere_and_links_stay_in_the_index() -> None:
+def test_the_page_loads_nothing_and_links_only_inside_the_index() -> None:
     links = PageReader(make_front_page(find_content(neutral_set(), {}, GPUS))).links
     assert [link for link in links if not re.fullmatch(r"#[a-z0-9]+|\./|[a-z0-9-]+/|data:,", link)] == []
 
 
-def test_the_policy_allows_the_style_and_the_script_of_the_page_alone() -> None:
+def test_the_content_security_policy_allows_only_the_style_and_script_on_the_page() -> None:
     page = make_front_page(find_content(neutral_set(), {}, GPUS)).decode()
     hashes = {
         kind: base64.b64encode(
@@ -288,7 +288,7 @@ def test_hostile_text_adds_no_markup(text: str) -> None:
 
 
 @given(text=st.text(min_size=1), name=st.text(min_size=1))
-def test_no_text_adds_markup_or_leads_elsewhere(text: str, name: str) -> None:
+def test_any_text_adds_no_markup_and_no_outside_links(text: str, name: str) -> None:
     harmless, hostile = PageReader(page_of("x")), PageReader(page_of(text, name))
     assert hostile.tags == harmless.tags
     assert hostile.attributes == harmless.attributes
@@ -297,7 +297,7 @@ def test_no_text_adds_markup_or_leads_elsewhere(text: str, name: str) -> None:
     assert [link for link in hostile.links if not re.fullmatch(ways, link)] == []
 
 
-def test_rows_are_kept_of_the_projects_that_are_named_alone() -> None:
+def test_only_rows_of_the_named_projects_are_kept() -> None:
     projects = {**neutral_set(), "\u00e4": [make_entry("\u00e4")], "a": [make_entry("a", summary="old")]}
     page = make_front_page(find_content(projects, {}, GPUS))
     kept = read_rows(page, {"a", "rocm", "\u00e4", "gone"})
@@ -309,7 +309,7 @@ def test_rows_are_kept_of_the_projects_that_are_named_alone() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_kept_row_is_the_one_that_is_made_anew(text: str) -> None:
+def test_a_kept_row_equals_a_new_row(text: str) -> None:
     projects = {name: [make_entry(name, summary=text, filename=f"{text}.whl")] for name in ("a", "b", "c")}
     page = make_front_page(find_content(projects, {}, GPUS))
     kept = read_rows(page, projects)
@@ -318,7 +318,7 @@ def test_a_kept_row_is_the_one_that_is_made_anew(text: str) -> None:
 
 
 @given(st.binary())
-def test_what_is_no_such_page_has_no_rows(page: bytes) -> None:
+def test_a_page_that_is_not_a_front_page_has_no_rows(page: bytes) -> None:
     assert read_rows(page, {"a"}) == {}
 
 
@@ -336,7 +336,7 @@ def listed(name: str, version: str) -> ListedProject:
         ((listed("torch", "2.9.0"), listed("jax", "0.6.0")), "", "Packages"),
     ],
 )
-def test_the_title_has_the_product_and_its_version(
+def test_the_title_contains_the_product_and_its_version(
     projects: tuple[ListedProject, ...], family: str, title: str
 ) -> None:
     page = make_front_page(FrontPage(projects, (), (), 0, 0, family=family))
@@ -345,6 +345,6 @@ def test_the_title_has_the_product_and_its_version(
     assert f"<title>{title}</title>".encode() in make_front_page(FrontPage(kept, (), (), 0, 0, family=family))
 
 
-def test_no_list_of_absent_gpus_is_empty() -> None:
+def test_an_empty_list_of_absent_gpus_is_not_shown() -> None:
     page = make_front_page(FrontPage((), (), (Gpu("gfx1100"),), 0, 0))
     assert b"GPUs without packages" not in page

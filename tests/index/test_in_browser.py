@@ -93,9 +93,7 @@ def plain(address: str) -> str:
 
 
 @pytest.mark.parametrize("width", [1280, 390, 360])
-def test_the_page_fits_the_window_asks_for_nothing_else_and_complains_of_nothing(
-    page: Page, address: str, width: int
-) -> None:
+def test_the_page_fits_the_window_loads_nothing_else_and_logs_no_errors(page: Page, address: str, width: int) -> None:
     page.visit(f"{address}packages.html", width=width)
     shown, scrolled = page.run("[document.documentElement.clientWidth, document.documentElement.scrollWidth]")
     assert scrolled == shown
@@ -105,7 +103,7 @@ def test_the_page_fits_the_window_asks_for_nothing_else_and_complains_of_nothing
     }
 
 
-def test_everything_is_there_without_scripts(page: Page, address: str) -> None:
+def test_the_page_is_complete_without_scripts(page: Page, address: str) -> None:
     page.allow_scripts(allowed=False)
     page.visit(f"{address}packages.html", width=1280)
     assert page.run(CARDS) == "gfx1100 gfx1103"
@@ -117,7 +115,7 @@ def test_everything_is_there_without_scripts(page: Page, address: str) -> None:
     assert page.run("document.getElementById('find').offsetHeight") == 0
 
 
-def test_a_gpu_is_chosen_by_its_product_without_scripts(page: Page, address: str) -> None:
+def test_a_gpu_can_be_chosen_by_its_product_without_scripts(page: Page, address: str) -> None:
     page.allow_scripts(allowed=False)
     page.visit(f"{address}packages.html", width=1280)
     page.run("Array.from(document.links).find(link => link.textContent == 'Radeon 780M').click()")
@@ -126,7 +124,7 @@ def test_a_gpu_is_chosen_by_its_product_without_scripts(page: Page, address: str
     assert page.wait_for(f"{CARDS} == 'gfx1100 gfx1103'")
 
 
-def test_lines_name_the_address_that_the_page_came_from(page: Page, address: str) -> None:
+def test_lines_contain_the_url_from_which_the_page_was_loaded(page: Page, address: str) -> None:
     page.visit(f"{address}packages.html?from=mail#gfx1100", width=1280)
     line = page.run("document.querySelector('#gfx1100 pre').textContent")
     assert line == f'pip install "rocm[libraries,device-gfx1100]" --index-url "{plain(address)}"'
@@ -139,7 +137,7 @@ def test_lines_name_the_address_that_the_page_came_from(page: Page, address: str
     ("mi50", "", "Radeon Instinct MI50 gfx906"),
     ("voodoo", "", ""),
 ])  # fmt: skip
-def test_typing_finds_gpus_by_their_names_also_absent_ones(
+def test_typing_finds_gpus_by_name_even_absent_gpus(
     page: Page, address: str, typed: str, cards: str, products: str
 ) -> None:
     page.visit(f"{address}packages.html", width=1280)
@@ -168,7 +166,7 @@ def test_typing_finds_packages(page: Page, address: str, typed: str, found: str)
     assert page.run(f"{shown}.length") == 7
 
 
-def test_a_phone_shows_each_package_whole_without_scrolling_sideways(page: Page, address: str) -> None:
+def test_a_phone_shows_each_package_without_horizontal_scrolling(page: Page, address: str) -> None:
     page.visit(f"{address}packages.html?phone", width=360)
     assert page.run("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.wide'))") == 0
     cells = "Array.from(document.querySelectorAll('tbody th, tbody td'))"
@@ -176,7 +174,7 @@ def test_a_phone_shows_each_package_whole_without_scrolling_sideways(page: Page,
     assert page.run("Math.max(...Array.from(document.querySelectorAll('tbody tr')).map(row => row.offsetHeight))") < 200
 
 
-def test_keys_alone_choose_a_gpu_and_copy_its_line(page: Page, address: str) -> None:
+def test_a_gpu_can_be_chosen_and_its_line_copied_with_the_keyboard(page: Page, address: str) -> None:
     page.visit(f"{address}packages.html?keys", width=1280)
     # No further than the page goes: the browser itself would have the focus then.
     reached = [page.press_tab() for _ in range(14)]
@@ -186,9 +184,7 @@ def test_keys_alone_choose_a_gpu_and_copy_its_line(page: Page, address: str) -> 
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_screen_reader_comes_by_the_headings_of_the_table_and_names_of_all(
-    page: Page, address: str, width: int
-) -> None:
+def test_a_screen_reader_gets_table_headings_and_names_for_all_elements(page: Page, address: str, width: int) -> None:
     page.visit(f"{address}packages.html?heard={width}", width=width)
     heard = page.heard()
     assert {name for role, name in heard if role == "columnheader"} == {
@@ -199,7 +195,7 @@ def test_a_screen_reader_comes_by_the_headings_of_the_table_and_names_of_all(
     assert [row for row in heard if row[0] in spoken and not row[1]] == []
 
 
-def test_typing_replaces_a_choice_by_address(page: Page, address: str) -> None:
+def test_typing_overrides_the_gpu_in_the_url(page: Page, address: str) -> None:
     page.visit(f"{address}packages.html#gfx1103", width=1280)
     page.run(TYPE % "7900")
     assert page.wait_for(f"{CARDS} == 'gfx1100'")
@@ -216,7 +212,7 @@ def test_a_line_is_copied_with_one_click(page: Page, address: str) -> None:
     assert page.complaints == []
 
 
-def test_a_line_is_copied_where_there_is_no_clipboard_interface(page: Page, address: str) -> None:
+def test_a_line_is_copied_without_the_clipboard_api(page: Page, address: str) -> None:
     page.visit(f"{address}packages.html", width=1280)
     page.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.run("""
@@ -234,7 +230,7 @@ def test_a_line_is_copied_where_there_is_no_clipboard_interface(page: Page, addr
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_either_scheme(page: Page, address: str, scheme: str) -> None:
+def test_text_has_enough_contrast_in_both_color_schemes(page: Page, address: str, scheme: str) -> None:
     page.show_as(prefers_color_scheme=scheme)
     page.visit(f"{address}packages.html", width=1280)
     contrasts = page.contrasts("h1, p, a, .soft, pre, button, td, th, summary")
@@ -242,7 +238,7 @@ def test_text_stands_out_in_either_scheme(page: Page, address: str, scheme: str)
     assert min(contrasts) >= 4.5  # WCAG 2.2, 1.4.3
 
 
-def test_paper_has_the_lines_and_files_but_nothing_to_click(page: Page, address: str) -> None:
+def test_the_printed_page_has_lines_and_files_but_no_controls(page: Page, address: str) -> None:
     page.visit(f"{address}packages.html", width=1280)
     page.show_as("print")
     assert page.run("document.querySelector('#gfx1100 pre').offsetHeight") > 0
@@ -259,7 +255,7 @@ def test_paper_has_the_lines_and_files_but_nothing_to_click(page: Page, address:
     )
 
 
-def test_everything_has_a_name_for_those_who_hear_the_page(page: Page, address: str) -> None:
+def test_every_element_has_an_accessible_name(page: Page, address: str) -> None:
     page.visit(f"{address}packages.html", width=1280)
     unnamed = page.run("""
       Array.from(document.querySelectorAll('a, button, input, section, nav, [role=region]')).filter((part) =>
@@ -276,7 +272,7 @@ def test_everything_has_a_name_for_those_who_hear_the_page(page: Page, address: 
     )
 
 
-def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:
+def test_hostile_text_runs_no_script(page: Page, tmp_path: Path) -> None:
     for number, text in enumerate(HOSTILE):
         path = tmp_path / f"{number}.html"
         path.write_bytes(page_of(text))
@@ -286,7 +282,7 @@ def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:
     assert page.complaints == []
 
 
-def test_a_browser_that_says_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_that_does_not_respond_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.support.chromium._PATIENCE", 0.1)
     asked, answers = os.pipe(), os.pipe()
     try:
@@ -297,7 +293,7 @@ def test_a_browser_that_says_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch
             os.close(end)
 
 
-def test_a_gpu_leads_to_the_page_of_its_family_and_that_back_without_scripts(page: Page, above: str) -> None:
+def test_a_gpu_links_to_its_family_page_and_back_without_scripts(page: Page, above: str) -> None:
     page.allow_scripts(allowed=False)
     page.visit(f"{above}packages.html", width=1280)
     assert page.run(CARDS) == "gfx906 gfx1100 gfx1103"
@@ -313,7 +309,7 @@ def test_a_gpu_leads_to_the_page_of_its_family_and_that_back_without_scripts(pag
     assert page.complaints == []
 
 
-def test_families_are_named_with_their_addresses(page: Page, above: str) -> None:
+def test_families_are_listed_with_their_urls(page: Page, above: str) -> None:
     page.visit(f"{above}packages.html", width=1280)
     assert page.run("document.querySelector('.family h3').textContent") == FAMILY
     address = f"{plain(above)}{FAMILY_PATH}"
@@ -332,7 +328,7 @@ def test_the_page_with_families_fits_the_window(page: Page, above: str, width: i
     assert page.complaints == []
 
 
-def test_paper_has_the_families_and_their_addresses(page: Page, above: str) -> None:
+def test_the_printed_page_has_the_families_and_their_urls(page: Page, above: str) -> None:
     page.visit(f"{above}packages.html?paper", width=1280)
     page.show_as("print")
     assert page.run("document.querySelector('.family h3').offsetHeight") > 0

@@ -94,7 +94,7 @@ def test_extras_install_from_a_folder(
 
 
 @pytest.mark.parametrize("pages", ["html", "json"])
-def test_extras_install_from_any_path_of_a_web_server(
+def test_extras_install_from_any_path_on_a_web_server(
     add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
@@ -134,7 +134,7 @@ def test_extras_install_from_an_index_of_links(
     assert not [path for path in front.requests if ".whl" in path]
 
 
-def test_a_selector_sdist_installs_with_what_its_build_decides(
+def test_a_selector_sdist_installs_the_requirements_of_its_build(
     add_wheel: AddWheel,
     make_sdist: MakeSdist,
     dist_dir: Path,
@@ -150,7 +150,7 @@ def test_a_selector_sdist_installs_with_what_its_build_decides(
     assert list_modules(tmp_path / "site") == ["rocm", "rocm_sdk_core"]
 
 
-def test_names_that_need_quoting_install(
+def test_distributions_in_folders_whose_names_need_quoting_install(
     add_wheel: AddWheel,
     tmp_path: Path,
     install: Callable[..., subprocess.CompletedProcess[str]],
@@ -181,7 +181,7 @@ def test_a_file_that_changed_after_indexing_is_refused(
     assert "hash" in finished.stderr.lower()
 
 
-def test_a_version_for_another_python_is_passed_over_unread(
+def test_a_version_for_another_python_is_skipped_without_download(
     add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
@@ -199,7 +199,7 @@ def test_a_version_for_another_python_is_passed_over_unread(
 
 
 @pytest.mark.parametrize("pages", ["html", "json"])
-def test_a_yanked_version_is_taken_only_when_it_is_asked_for(
+def test_a_yanked_version_is_installed_only_if_requested(
     add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
@@ -220,7 +220,7 @@ def test_a_yanked_version_is_taken_only_when_it_is_asked_for(
     assert "eats files" in asked.stderr
 
 
-def test_pip_resolves_from_metadata_files_and_fetches_only_the_wheels_it_takes(
+def test_pip_resolves_from_metadata_files_and_downloads_only_the_chosen_wheels(
     add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
@@ -244,7 +244,7 @@ def test_pip_resolves_from_metadata_files_and_fetches_only_the_wheels_it_takes(
     ]
 
 
-def test_pip_downloads_the_very_files(
+def test_pip_downloads_identical_files(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, pip: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     make_sdk(add_wheel)
@@ -257,7 +257,7 @@ def test_pip_downloads_the_very_files(
                    ("rocm-7.0-py3-none-any.whl", "rocm_sdk_core-7.0-py3-none-any.whl")}  # fmt: skip
 
 
-def test_a_family_is_installed_from_by_the_address_on_the_page_above(
+def test_a_family_installs_from_the_url_on_the_main_page(
     add_wheel: AddWheel, dist_dir: Path, install: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     add_wheel("shared")

@@ -130,7 +130,7 @@ def change_pages(root: Path, address: str) -> None:
         path.write_text(json.dumps(page).replace("ADDRESS", address))
 
 
-def test_each_field_has_the_effect_that_is_known_of_it(root: Path, serve: Serve, installer: Installer) -> None:
+def test_each_field_has_the_known_effect(root: Path, serve: Serve, installer: Installer) -> None:
     server = serve(root, json=True)
     change_pages(root, server.address)
     index = f"{server.address}/simple/"
@@ -144,7 +144,7 @@ def test_each_field_has_the_effect_that_is_known_of_it(root: Path, serve: Serve,
 
 
 @pytest.mark.parametrize("row", REFUSED)
-def test_a_promise_that_is_not_kept_is_refused(root: Path, serve: Serve, installer: Installer, row: str) -> None:
+def test_a_file_that_contradicts_its_page_is_refused(root: Path, serve: Serve, installer: Installer, row: str) -> None:
     server = serve(root, json=True)
     change_pages(root, server.address)
     done = installer.install(row, index=f"{server.address}/simple/")
@@ -160,7 +160,7 @@ def test_a_cut_off_date_is_honored(root: Path, serve: Serve, installer: Installe
     assert installer.installed == {"unchanged": "1.0"}
 
 
-def test_a_cut_off_date_needs_a_time_of_every_file(root: Path, serve: Serve, installer: Installer) -> None:
+def test_a_cut_off_date_requires_an_upload_time_for_every_file(root: Path, serve: Serve, installer: Installer) -> None:
     page = root / "simple/unchanged/index.json"
     document = json.loads(page.read_bytes())
     del document["files"][0]["upload-time"]
@@ -172,7 +172,7 @@ def test_a_cut_off_date_needs_a_time_of_every_file(root: Path, serve: Serve, ins
 
 
 @pytest.mark.parametrize("is_right", [True, False], ids=["right", "wrong"])
-def test_hash_checking_mode(root: Path, serve: Serve, installer: Installer, is_right: bool) -> None:
+def test_hash_checking_rejects_a_wrong_hash(root: Path, serve: Serve, installer: Installer, is_right: bool) -> None:
     wheel = root / "dist/unchanged-2.0-py3-none-any.whl"
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest() if is_right else "0" * 64
     requirements = root / "requirements.txt"
@@ -211,7 +211,7 @@ def stock_server(request: pytest.FixtureRequest, root: Path, tmp_path: Path) -> 
     process.stdout.close()
 
 
-def test_stock_web_servers_serve_an_index(stock_server: str, installer: Installer) -> None:
+def test_common_web_servers_can_serve_an_index(stock_server: str, installer: Installer) -> None:
     done = installer.install("unchanged", "quarantined==1.0", index=f"{stock_server}/simple/")
     assert done.returncode == 0, done.stderr
     assert installer.installed == {"unchanged": "2.0", "quarantined": "1.0"}
@@ -225,7 +225,7 @@ def test_uv_honors_a_cut_off_date_on_any_server(stock_server: str, tmp_path: Pat
 
 
 @needs_nginx
-def test_pip_honors_a_cut_off_date_on_a_server_that_chooses_by_accept(root: Path, tmp_path: Path) -> None:
+def test_pip_honors_a_cut_off_date_on_a_server_with_content_negotiation(root: Path, tmp_path: Path) -> None:
     pip = Installer("pip", tmp_path / "site")
     with nginx(tmp_path / "nginx", location=NGINX_BY_ACCEPT.format(root=root)) as address:
         done = pip.install("unchanged", "--uploaded-prior-to", BETWEEN, index=f"{address}/simple/")

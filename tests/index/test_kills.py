@@ -72,7 +72,7 @@ def check_links(store: Store) -> set[str]:
     return {name.rpartition("/")[2] for name in seen}
 
 
-def test_the_index_is_whole_whenever_one_of_two_publishers_is_killed(s3: S3Server, tmp_path: Path) -> None:
+def test_the_index_stays_complete_when_one_of_two_publishers_is_killed(s3: S3Server, tmp_path: Path) -> None:
     url = f"s3://{BUCKET}/rocm"
     chance = random.Random(7)  # the moment differs all the same, with the machine
     wanted = set()
@@ -125,7 +125,7 @@ open_store(sys.argv[2]).put("dist/x", Path(sys.argv[1]), sha256="ab" * 32)
 @pytest.mark.parametrize(
     ("method", "after", "always"), [("put", False, False), ("put", True, False), ("copy", True, True)]
 )
-def test_what_a_killed_upload_of_a_large_file_leaves_is_told_until_it_is_uploaded(
+def test_leftovers_of_a_killed_upload_are_reported_until_the_file_is_uploaded(
     s3: S3Server, tmp_path: Path, method: str, after: bool, always: bool
 ) -> None:
     url = f"s3://{BUCKET}/rocm"

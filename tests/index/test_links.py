@@ -108,7 +108,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_pages_link_to_the_files_with_the_facts_that_their_server_has(server: Server, tmp_path: Path) -> None:
+def test_pages_link_to_files_with_the_facts_from_their_server(server: Server, tmp_path: Path) -> None:
     write(tmp_path, offer_alpha(server))
     address = f"{server.address}/dist/{ALPHA}"
     assert files(tmp_path) == [
@@ -140,7 +140,7 @@ def test_pages_link_to_the_files_with_the_facts_that_their_server_has(server: Se
     ],
     ids=["above", "beside", "dots", "quoted", "letters", "absolute", "base"],
 )
-def test_urls_on_the_pages_of_others_become_absolute(server: Server, tmp_path: Path, page: str, path: str) -> None:
+def test_relative_urls_on_upstream_pages_become_absolute(server: Server, tmp_path: Path, page: str, path: str) -> None:
     name = "alpha-1.0+local.1-py3-none-any.whl"
     quoted = name.replace("+", "%2B")
     add_file(server, quoted, folder=path)
@@ -150,7 +150,7 @@ def test_urls_on_the_pages_of_others_become_absolute(server: Server, tmp_path: P
     assert [file["url"] for file in files(tmp_path)] == [f"{server.address}{path}{quoted}"]
 
 
-def test_links_on_a_page_that_was_moved_are_relative_to_its_new_place(start_server: Start, tmp_path: Path) -> None:
+def test_links_on_a_redirected_page_are_relative_to_its_new_location(start_server: Start, tmp_path: Path) -> None:
     old, new = start_server(), start_server()
     offer_alpha(new)
     new.add("/simple/alpha/", Reply(link(f"../../dist/{ALPHA}").encode()))
@@ -160,7 +160,7 @@ def test_links_on_a_page_that_was_moved_are_relative_to_its_new_place(start_serv
     assert files(tmp_path)[0]["url"] == f"{new.address}/dist/{ALPHA}"
 
 
-def test_facts_of_a_json_page_are_carried_over_without_asking_for_the_file(server: Server, tmp_path: Path) -> None:
+def test_facts_on_a_json_page_are_copied_without_requesting_the_file(server: Server, tmp_path: Path) -> None:
     file = {
         "filename": ALPHA,
         "url": f"/dist/{ALPHA}",
@@ -182,7 +182,7 @@ def test_facts_of_a_json_page_are_carried_over_without_asking_for_the_file(serve
     assert not [path for path, _ in server.requests if path.startswith("/dist")]
 
 
-def test_a_date_in_the_future_becomes_the_time_of_the_first_run(server: Server, tmp_path: Path) -> None:
+def test_an_upload_time_in_the_future_becomes_the_time_of_the_first_run(server: Server, tmp_path: Path) -> None:
     server.add("/simple/", Reply(b'{"meta": {"api-version": "1.1"}, "projects": [{"name": "alpha"}]}', JSON))
     file = {"filename": ALPHA, "url": f"/dist/{ALPHA}", "hashes": {"sha256": sha(b"one")}, "size": 77}
     file["upload-time"] = "2999-01-02T03:04:05Z"
@@ -196,7 +196,7 @@ def test_a_date_in_the_future_becomes_the_time_of_the_first_run(server: Server, 
 
 
 @pytest.mark.parametrize(("served", "found"), [(b"Name: alpha\n", sha(b"Name: alpha\n")), (None, None)])
-def test_core_metadata_is_listed_if_its_server_has_it(
+def test_core_metadata_is_listed_only_if_the_server_has_it(
     server: Server, tmp_path: Path, served: bytes | None, found: str | None
 ) -> None:
     path = add_file(server, ALPHA)
@@ -208,7 +208,7 @@ def test_core_metadata_is_listed_if_its_server_has_it(
     assert ("data-core-metadata" in (tmp_path / "www/simple/alpha/index.html").read_text()) == (found is not None)
 
 
-def test_all_wrong_core_metadata_is_refused_together(server: Server, tmp_path: Path) -> None:
+def test_all_wrong_core_metadata_is_reported_together(server: Server, tmp_path: Path) -> None:
     names = [ALPHA, "alpha-2.0-py3-none-any.whl"]
     for name in names:
         server.add(f"{add_file(server, name)}.metadata", Reply(b"other"))
@@ -218,7 +218,7 @@ def test_all_wrong_core_metadata_is_refused_together(server: Server, tmp_path: P
     assert not (tmp_path / "www").exists()
 
 
-def test_core_metadata_with_another_hash_is_refused(server: Server, tmp_path: Path) -> None:
+def test_core_metadata_with_the_wrong_hash_is_refused(server: Server, tmp_path: Path) -> None:
     path = add_file(server, ALPHA)
     server.add(f"{path}.metadata", Reply(b"other"))
     url = offer(server, {"alpha": link(path, data_core_metadata=f"sha256={sha(b'right')}")})
@@ -234,7 +234,7 @@ def test_a_file_without_a_hash_is_refused(server: Server, tmp_path: Path) -> Non
     assert not (tmp_path / "www").exists()
 
 
-def test_a_changed_hash_is_refused_and_nothing_is_lost(server: Server, tmp_path: Path) -> None:
+def test_a_changed_hash_is_refused_and_the_index_is_unchanged(server: Server, tmp_path: Path) -> None:
     write(tmp_path, offer_alpha(server))
     before = snapshot(tmp_path / "www")
     url = offer(
@@ -250,7 +250,7 @@ def test_a_changed_hash_is_refused_and_nothing_is_lost(server: Server, tmp_path:
     assert snapshot(tmp_path / "www") == before
 
 
-def test_a_hash_is_remembered_after_its_file_was_removed(server: Server, tmp_path: Path) -> None:
+def test_the_hash_of_a_removed_file_is_remembered(server: Server, tmp_path: Path) -> None:
     write(tmp_path, offer_alpha(server))
     found = write(tmp_path, offer_alpha(server, version="2.0"))
     assert (found[""].new, found[""].removed) == (("alpha-2.0-py3-none-any.whl",), (ALPHA,))
@@ -260,7 +260,7 @@ def test_a_hash_is_remembered_after_its_file_was_removed(server: Server, tmp_pat
     assert [file["filename"] for file in files(tmp_path)] == [ALPHA]
 
 
-def test_damaged_hashes_are_not_replaced(server: Server, tmp_path: Path) -> None:
+def test_damaged_notes_about_hashes_are_not_replaced(server: Server, tmp_path: Path) -> None:
     url = offer_alpha(server)
     write(tmp_path, url)
     notes = tmp_path / "www/simple/.rocwheel-links.json"
@@ -272,7 +272,7 @@ def test_damaged_hashes_are_not_replaced(server: Server, tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("status", [404, 500, 503])
-def test_an_index_that_is_down_changes_nothing_and_is_named(start_server: Start, tmp_path: Path, status: int) -> None:
+def test_an_unavailable_index_is_reported_and_changes_nothing(start_server: Start, tmp_path: Path, status: int) -> None:
     good, bad = start_server(), start_server()
     beta = "beta-1.0-py3-none-any.whl"
     urls = offer_alpha(good), offer(bad, {"beta": link(add_file(bad, beta))})
@@ -287,7 +287,7 @@ def test_an_index_that_is_down_changes_nothing_and_is_named(start_server: Start,
     assert snapshot(tmp_path / "www") == before
 
 
-def test_a_project_that_is_listed_without_a_page_changes_nothing(server: Server, tmp_path: Path) -> None:
+def test_a_listed_project_without_a_page_is_refused_and_the_index_is_unchanged(server: Server, tmp_path: Path) -> None:
     beta = link(add_file(server, "beta-1.0-py3-none-any.whl"))
     url = offer(server, {"alpha": link(add_file(server, ALPHA)), "beta": beta})
     write(tmp_path, url)
@@ -298,7 +298,7 @@ def test_a_project_that_is_listed_without_a_page_changes_nothing(server: Server,
     assert snapshot(tmp_path / "www") == before
 
 
-def test_a_server_that_does_not_respond_is_named(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_does_not_respond_is_reported(server: Server, tmp_path: Path) -> None:
     write(tmp_path, offer_alpha(server))
     before = snapshot(tmp_path / "www")
     with pytest.raises(RocwheelError, match=r"http://127\.0\.0\.1:1/simple/: can't connect to the server"):
@@ -306,7 +306,7 @@ def test_a_server_that_does_not_respond_is_named(server: Server, tmp_path: Path)
     assert snapshot(tmp_path / "www") == before
 
 
-def test_a_file_that_is_gone_is_left_out_and_named(server: Server, tmp_path: Path) -> None:
+def test_a_missing_file_is_omitted_and_reported(server: Server, tmp_path: Path) -> None:
     gone = "alpha-2.0-py3-none-any.whl"
     url = offer(server, {"alpha": link(add_file(server, ALPHA)) + link(f"/dist/{gone}")})
     with pytest.raises(InputError, match=rf"/dist/{gone}: does not exist. Contact the publisher"):
@@ -314,7 +314,7 @@ def test_a_file_that_is_gone_is_left_out_and_named(server: Server, tmp_path: Pat
     assert [file["filename"] for file in files(tmp_path)] == [ALPHA]
 
 
-def test_a_project_that_is_no_longer_listed_loses_its_pages(server: Server, tmp_path: Path) -> None:
+def test_the_pages_of_a_project_that_is_no_longer_listed_are_removed(server: Server, tmp_path: Path) -> None:
     beta = link(add_file(server, "beta-1.0-py3-none-any.whl"))
     write(tmp_path, offer(server, {"alpha": link(add_file(server, ALPHA)), "beta": beta}))
     write(tmp_path, offer(server, {"beta": beta}))
@@ -322,7 +322,7 @@ def test_a_project_that_is_no_longer_listed_loses_its_pages(server: Server, tmp_
     assert '"alpha"' not in (tmp_path / "www/simple/index.json").read_text()
 
 
-def test_a_second_run_asks_for_no_files_and_changes_nothing(server: Server, tmp_path: Path) -> None:
+def test_a_second_run_requests_no_files_and_changes_nothing(server: Server, tmp_path: Path) -> None:
     url = offer_alpha(server)
     write(tmp_path, url)
     before = snapshot(tmp_path / "www")
@@ -333,7 +333,7 @@ def test_a_second_run_asks_for_no_files_and_changes_nothing(server: Server, tmp_
     assert snapshot(tmp_path / "www") == before
 
 
-def test_streams_have_their_own_files_and_the_united_index_has_those_of_the_first(
+def test_each_stream_has_its_own_files_and_the_combined_index_has_those_of_the_first(
     start_server: Start, tmp_path: Path
 ) -> None:
     release, nightly = start_server(), start_server()
@@ -349,7 +349,7 @@ def test_streams_have_their_own_files_and_the_united_index_has_those_of_the_firs
     assert [file["filename"] for file in files(tmp_path)] == [ALPHA, nightly_name]
 
 
-def test_a_project_that_one_index_owns_is_never_taken_from_another(start_server: Start, tmp_path: Path) -> None:
+def test_a_project_owned_by_one_upstream_is_never_taken_from_another(start_server: Start, tmp_path: Path) -> None:
     own, other = start_server(), start_server()
     offer(own, {"acme-core": link(add_file(own, "acme_core-1.0-py3-none-any.whl"))})
     evil = link(add_file(other, "acme_core-9.0-py3-none-any.whl"))
@@ -361,7 +361,7 @@ def test_a_project_that_one_index_owns_is_never_taken_from_another(start_server:
     assert "/simple/acme-more/" not in [path for path, _ in other.requests]
 
 
-def test_one_name_with_different_hashes_in_a_pooled_project_is_refused(start_server: Start, tmp_path: Path) -> None:
+def test_different_hashes_for_a_file_in_a_pooled_project_are_refused(start_server: Start, tmp_path: Path) -> None:
     one, other = start_server(), start_server()
     urls = offer_alpha(one), offer_alpha(other, b"two")
     with pytest.raises(
@@ -372,13 +372,13 @@ def test_one_name_with_different_hashes_in_a_pooled_project_is_refused(start_ser
     assert [file["url"] for file in files(tmp_path)] == [f"{one.address}/dist/{ALPHA}"]
 
 
-def test_one_file_in_two_pooled_indexes_is_that_of_the_first(start_server: Start, tmp_path: Path) -> None:
+def test_a_file_in_two_pooled_upstreams_is_taken_from_the_first(start_server: Start, tmp_path: Path) -> None:
     one, other = start_server(), start_server()
     write(tmp_path, offer_alpha(one), offer_alpha(other), pool="al*")
     assert [file["url"] for file in files(tmp_path)] == [f"{one.address}/dist/{ALPHA}"]
 
 
-def test_packages_for_other_gpus_versions_and_platforms_are_left_out(server: Server, tmp_path: Path) -> None:
+def test_packages_for_other_gpus_versions_and_platforms_are_omitted(server: Server, tmp_path: Path) -> None:
     names = {
         "x-gfx942": ["x_gfx942-1.0-py3-none-any.whl", "x_gfx942-2.0-py3-none-any.whl"],
         "x-gfx1100": ["x_gfx1100-1.0-py3-none-any.whl"],
@@ -395,7 +395,7 @@ def test_packages_for_other_gpus_versions_and_platforms_are_left_out(server: Ser
         write(tmp_path, url, first='targets = ["gfx906"]')
 
 
-def test_passwords_are_sent_and_never_written(server: Server, tmp_path: Path) -> None:
+def test_passwords_are_sent_but_never_written(server: Server, tmp_path: Path) -> None:
     url = offer_alpha(server).replace("http://", "http://me:secret@")
     write(tmp_path, url)
     assert {headers.get("authorization") for _, headers in server.requests} == {"Basic bWU6c2VjcmV0"}
@@ -414,7 +414,7 @@ def test_a_url_with_a_query_is_refused(server: Server, tmp_path: Path) -> None:
     assert "token" not in str(caught.value)
 
 
-def test_a_stream_that_is_no_longer_declared_loses_its_pages_but_not_its_hashes(server: Server, tmp_path: Path) -> None:
+def test_pages_but_not_hashes_of_an_undeclared_stream_are_removed(server: Server, tmp_path: Path) -> None:
     url = offer_alpha(server)
     write(tmp_path, url, first='streams = ["old"]')
     write(tmp_path, url, first='streams = ["new"]')
@@ -426,7 +426,7 @@ def test_a_stream_that_is_no_longer_declared_loses_its_pages_but_not_its_hashes(
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_a_run_that_is_killed_while_a_stream_goes_leaves_nothing_of_the_stream(
+def test_a_run_killed_while_removing_a_stream_leaves_no_pages_of_the_stream(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     url = offer_alpha(server)
@@ -438,7 +438,7 @@ def test_a_run_that_is_killed_while_a_stream_goes_leaves_nothing_of_the_stream(
     assert list((tmp_path / "www/simple/old").rglob("index.*")) == []
 
 
-def test_a_changed_hash_is_refused_also_if_its_stream_is_gone(server: Server, tmp_path: Path) -> None:
+def test_a_changed_hash_is_refused_even_after_its_stream_is_removed(server: Server, tmp_path: Path) -> None:
     write(tmp_path, offer_alpha(server), first='streams = ["old"]')
     # Given a united index whose notes lost the file, so that only the notes of the stream have it
     notes = json.loads((tmp_path / "www/simple/.rocwheel-links.json").read_text())
@@ -448,7 +448,7 @@ def test_a_changed_hash_is_refused_also_if_its_stream_is_gone(server: Server, tm
     assert not (tmp_path / "www/simple/new").exists()
 
 
-def test_a_page_of_others_is_found_before_any_page_is_written(server: Server, tmp_path: Path) -> None:
+def test_a_page_that_rocwheel_did_not_write_is_found_before_any_page_is_written(server: Server, tmp_path: Path) -> None:
     page = tmp_path / "www/simple/alpha/index.html"
     page.parent.mkdir(parents=True)
     page.write_text("mine")
@@ -458,12 +458,12 @@ def test_a_page_of_others_is_found_before_any_page_is_written(server: Server, tm
     assert snapshot(tmp_path / "www") == before
 
 
-def test_a_stream_can_not_have_the_name_of_a_project(server: Server, tmp_path: Path) -> None:
+def test_a_stream_cannot_have_the_name_of_a_project(server: Server, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="alpha: is the page of a project, so it can't be the name of a stream"):
         write(tmp_path, offer_alpha(server), first='streams = ["alpha"]')
 
 
-def test_an_index_of_files_and_one_of_links_do_not_share_a_folder(server: Server, tmp_path: Path) -> None:
+def test_an_index_of_files_and_an_index_of_links_cannot_share_a_folder(server: Server, tmp_path: Path) -> None:
     dist = make_wheel(tmp_path / "dist", "beta", {}, tag="py3-none-any", is_purelib=True).parent
     write_index(dist, tmp_path / "www/simple", options=IndexOptions(placement=FilePlacement.COPY))
     before = snapshot(tmp_path / "www")
@@ -480,7 +480,7 @@ def test_an_index_of_files_and_one_of_links_do_not_share_a_folder(server: Server
         change_published_marks(FolderStore(tmp_path / "links/simple"), Yanking({ALPHA: "bad"}), lambda _: lambda _: {})
 
 
-def test_a_page_of_others_is_not_replaced(server: Server, tmp_path: Path) -> None:
+def test_a_page_that_rocwheel_did_not_write_is_not_replaced(server: Server, tmp_path: Path) -> None:
     page = tmp_path / "www/simple/index.html"
     page.parent.mkdir(parents=True)
     page.write_text("<html>mine</html>")
@@ -489,7 +489,7 @@ def test_a_page_of_others_is_not_replaced(server: Server, tmp_path: Path) -> Non
     assert page.read_text() == "<html>mine</html>"
 
 
-def test_pages_go_to_any_store_without_the_files(server: Server, tmp_path: Path) -> None:
+def test_pages_can_be_written_to_any_store_without_the_files(server: Server, tmp_path: Path) -> None:
     store = ObjectStore(obstore.store.MemoryStore(), "memory://")
     upstreams = read_upstreams(listing(tmp_path, offer_alpha(server), first='streams = ["nightly"]'))
     assert write_links(upstreams, store, Layout("simple"), is_dry_run=True)[""].new == (ALPHA,)
@@ -501,7 +501,7 @@ def test_pages_go_to_any_store_without_the_files(server: Server, tmp_path: Path)
     assert names == {f"simple/{below}{name}" for below in ("", "nightly/") for name in expected}
 
 
-def test_a_run_that_another_run_overtakes_starts_again(
+def test_a_run_overtaken_by_another_run_starts_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = offer_alpha(server)
@@ -521,7 +521,7 @@ def test_a_run_that_another_run_overtakes_starts_again(
     assert [file["filename"] for file in files(tmp_path)] == ["alpha-2.0-py3-none-any.whl"]
 
 
-def test_the_listing_in_the_guide_can_be_read(tmp_path: Path) -> None:
+def test_the_example_in_the_guide_is_valid(tmp_path: Path) -> None:
     guide = (ROOT / "docs/mirror.md").read_text(encoding="utf-8")
     path = tmp_path / "indexes.toml"
     path.write_text(guide.partition("```toml\n")[2].partition("```")[0])
@@ -531,7 +531,7 @@ def test_the_listing_in_the_guide_can_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(16))
-def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
+def test_an_index_left_by_a_killed_run_is_completed_by_the_next_run(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     more = {"first": 'streams = ["nightly"]'}
@@ -576,7 +576,7 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
         ("pool = ['B']\n[[index]]\nurl = 'http://h/'\nprojects = ['a']", "pool lists 'B', which no index has"),
     ],
 )
-def test_a_listing_that_can_not_be_used_is_an_error(tmp_path: Path, text: str, found: str) -> None:
+def test_an_invalid_listing_is_an_error(tmp_path: Path, text: str, found: str) -> None:
     path = tmp_path / "indexes.toml"
     path.write_text(text)
     with pytest.raises((InputError, ProblemsError)) as caught:

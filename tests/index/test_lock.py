@@ -49,14 +49,14 @@ if TYPE_CHECKING:
         ("rocm", None, {}, ()),
     ],
 )
-def test_what_names_the_gpus(
+def test_the_gpus_to_lock_come_from_extras_options_and_variables(
     text: str, targets: str | None, environ: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     found = targets_to_lock(parse_requirements([text]), targets, environ)
     assert tuple(sorted(found)) == expected
 
 
-def test_what_the_machine_would_decide_is_refused() -> None:
+def test_a_requirement_that_depends_on_the_gpus_of_a_machine_is_refused() -> None:
     with pytest.raises(InputError, match="depends on the GPUs of a machine") as caught:
         targets_to_lock(parse_requirements(["rocm[device]"]), None, {})
     assert str(caught.value).endswith("Specify the GPUs, for example with --targets gfx942.")
@@ -78,11 +78,11 @@ CORE = ("rocm", "rocm-sdk-core")
         (CORE, "rocm", ()),
     ],
 )
-def test_packages_for_the_named_gpus_are_well(projects: tuple[str, ...], text: str, targets: tuple[str, ...]) -> None:
+def test_packages_for_the_given_gpus_are_valid(projects: tuple[str, ...], text: str, targets: tuple[str, ...]) -> None:
     check_locked(projects, parse_requirements([text]), targets, "pylock.toml", is_given=False)
 
 
-def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
+def test_the_plain_wheel_of_a_variant_package_is_refused_because_it_requires_every_gpu() -> None:
     projects = ("rocm-sdk-device", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942")
     message = (
         "rocm-sdk-device-gfx942: is required by rocm-sdk-device's plain wheel, because lock files can't contain "
@@ -93,7 +93,7 @@ def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
 
 
 @pytest.mark.parametrize("targets", [(), ("gfx942",)])
-def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...]) -> None:
+def test_a_package_chosen_for_the_gpus_of_this_machine_is_an_error(targets: tuple[str, ...]) -> None:
     message = (
         "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected because of this machine's GPUs, or "
         "another package requires it"
@@ -103,7 +103,7 @@ def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...])
         check_locked(projects, parse_requirements(["rocm"]), targets, "pylock.toml", is_given=bool(targets))
 
 
-def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
+def test_device_all_does_not_allow_a_library_chosen_for_this_machine() -> None:
     projects = (*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-libraries-gfx103x-dgpu")
     message = (
         "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected because of this machine's GPUs, or "
@@ -113,23 +113,23 @@ def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
         check_locked(projects, parse_requirements(["rocm[device-all]"]), (), "pylock.toml", is_given=False)
 
 
-def test_an_extra_that_resolvers_pass_over_is_an_error() -> None:
+def test_an_extra_that_resolvers_ignore_is_an_error() -> None:
     with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, even though an extra requires it"):
         check_locked(CORE, parse_requirements(["rocm[device-gfx1100]"]), ("gfx1100",), "pylock.toml", is_given=False)
 
 
-def test_texts_that_are_no_requirements_are_named_together() -> None:
+def test_invalid_requirements_are_reported_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_requirements(["rocm[", "rocm", "-r x"])
     assert [str(problem.source) for problem in caught.value.problems] == ["rocm[", "-r x"]  # type: ignore[attr-defined]
 
 
-def test_brackets_of_a_requirement_are_an_error_that_names_it() -> None:
+def test_a_requirement_with_too_many_brackets_is_an_error() -> None:
     with pytest.raises(InputError, match=r"is not a requirement \(more than 32 nested brackets\)"):
         parse_requirements(["rocm; " + "(" * 5000])
 
 
-def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
+def test_the_error_about_an_invalid_requirement_does_not_contain_its_password() -> None:
     with pytest.raises(InputError, match=re.escape("x @@ https://host/x.whl: is not a requirement")) as caught:
         parse_requirements(["x @@ https://me:secret@host/x.whl"])
     assert "secret" not in str(caught.value)
@@ -158,7 +158,7 @@ def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
         ),
     ],
 )
-def test_what_asks_for_another_gpu_than_the_named_ones_is_told(text: str, message: str) -> None:
+def test_a_requirement_for_a_gpu_that_was_not_requested_is_an_error(text: str, message: str) -> None:
     projects = (*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-device-gfx90a")
     with pytest.raises(InputError) as caught:
         check_locked(projects, parse_requirements([text]), ("gfx90a",), "pylock.toml", is_given=True)
@@ -183,7 +183,7 @@ hint: Build failures usually indicate a problem with the package or the build en
 """
 
 
-def test_no_secret_of_a_url_is_told() -> None:
+def test_errors_contain_no_password_from_a_url() -> None:
     why, remedy = why_not(FORBIDDEN)
     assert why == (
         "error: Failed to fetch: `http://127.0.0.1:1/simple/rocm/` cause: HTTP status client error (403 Forbidden) "
@@ -197,14 +197,14 @@ def test_no_secret_of_a_misspelled_url_is_told() -> None:
     assert why == "error: Distribution not found at: file:///127.0.0.1:1/x"
 
 
-def test_gpus_without_packages_are_told_in_the_words_of_the_selector() -> None:
+def test_the_error_about_a_gpu_without_packages_uses_the_selector_message() -> None:
     assert why_not(NO_GPU) == (
         "ROCm 7.0.0 has no packages for gfx1100 on linux. Available: gfx906, gfx90a",
         "Use --targets to specify GPUs that have packages.",
     )
 
 
-def test_only_extras_that_are_asked_for_count() -> None:
+def test_only_missing_extras_that_were_requested_are_reported() -> None:
     said = (
         "warning: The package `rocm==7.0.0` does not have an extra named `profilr`\n"
         "warning: The package `rocm-sdk==7.0.0` does not have an extra named `other`\n"
@@ -216,7 +216,7 @@ def test_only_extras_that_are_asked_for_count() -> None:
 
 
 @pytest.mark.slow
-def test_an_extra_that_no_package_has_locks_nothing(run: Run, tmp_path: Path) -> None:
+def test_a_missing_extra_prevents_the_lock(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any", extras=("libraries",))
     write_index(tmp_path / "dist", tmp_path / "simple")
     index = ("--index-url", (tmp_path / "simple").as_uri())
@@ -250,7 +250,7 @@ def host(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["address", "variable", "netrc"])
-def test_an_sdist_behind_a_password_is_locked(
+def test_an_sdist_behind_a_password_can_be_locked(
     run: Run, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     url = f"http://{'' if way == 'netrc' else 'me:secret@'}{host}/simple"
@@ -268,7 +268,7 @@ def test_an_sdist_behind_a_password_is_locked(
 
 
 @pytest.mark.slow
-def test_the_password_of_a_requirement_is_used_and_not_noted(run: Run, host: str, tmp_path: Path) -> None:
+def test_the_password_in_a_requirement_is_used_but_not_written(run: Run, host: str, tmp_path: Path) -> None:
     url = f"{host}/dist/rocm-1.0.tar.gz"
     done = run("lock", f"rocm @ http://me:secret@{url}", "-o", tmp_path / "pylock.toml", "--json")
     assert done.status == 0, done.stderr
@@ -278,7 +278,7 @@ def test_the_password_of_a_requirement_is_used_and_not_noted(run: Run, host: str
 
 
 @pytest.mark.slow
-def test_a_query_is_kept_for_installers_with_a_warning_and_not_noted(run: Run, host: str, tmp_path: Path) -> None:
+def test_a_query_is_kept_in_the_file_url_but_not_in_the_requirements(run: Run, host: str, tmp_path: Path) -> None:
     url, output = f"{host}/dist/rocm-1.0.tar.gz", tmp_path / "pylock.toml"
     done = run("lock", f"rocm @ http://me:secret@{url}?token=hidden", "-o", output)
     assert done.status == 0, done.stderr
@@ -296,7 +296,7 @@ def test_a_query_is_kept_for_installers_with_a_warning_and_not_noted(run: Run, h
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--index-url", "--extra-index-url"])
-def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Path, option: str) -> None:
+def test_the_error_about_a_parent_folder_names_the_index(run: Run, host: str, tmp_path: Path, option: str) -> None:
     done = run("lock", "rocm", option, f"http://me:secret@{host}", "-o", tmp_path / "pylock.toml")
     text = f"is the folder above a package index, http://{host}/simple/. Use that URL."
     assert (done.status, done.stderr) == (2, f"error: http://{host}/: {text}\n")
@@ -310,7 +310,7 @@ def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Pa
     ],
     ids=["a folder for the file", "a file for its folder"],
 )
-def test_an_output_of_the_wrong_kind_is_an_error_before_the_first_request(
+def test_an_unusable_output_is_an_error_before_the_first_request(
     run: Run, tmp_path: Path, made: str, message: str
 ) -> None:
     place, asked = tmp_path / made, list[str]()
@@ -323,7 +323,7 @@ def test_an_output_of_the_wrong_kind_is_an_error_before_the_first_request(
     assert (done.status, " ".join(done.stderr.split()), asked) == (2, f"error: {tmp_path}/{message}", [])
 
 
-def test_indexes_are_those_of_options_and_of_variables_of_uv() -> None:
+def test_index_urls_come_from_options_and_uv_variables() -> None:
     environ = {
         "UV_INDEX": "own=https://a/simple?x=1 https://b",
         "UV_FIND_LINKS": "https://c,dist",
@@ -348,7 +348,7 @@ def test_indexes_are_those_of_options_and_of_variables_of_uv() -> None:
     ],
     ids=["known", "other", "broken"],
 )
-def test_what_no_index_says_the_netrc_file_does(
+def test_credentials_come_from_netrc_if_no_index_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
 ) -> None:
     (tmp_path / "netrc").write_text(f"{text}\n")

@@ -31,7 +31,7 @@ wheels = [{{ url = "https://h/x-1-py3-none-any.whl", size = 3, hashes = {{ sha25
 """
 
 
-def test_files_of_this_machine_are_named_by_their_path_from_the_lock_file() -> None:
+def test_local_files_are_written_relative_to_the_lock_file() -> None:
     text = LockFile.read(TEXT, "here").relative_to(Path("/m/locks")).render().decode()
     assert re.findall(r"^(?:path|url) = .*", text, re.MULTILINE) == [
         'path = "../dist/rocm-7.0.tar.gz"',
@@ -41,7 +41,7 @@ def test_files_of_this_machine_are_named_by_their_path_from_the_lock_file() -> N
     assert LockFile.read(text, "here").render().decode() == text
 
 
-def test_a_file_that_was_required_by_its_place_is_named_by_its_path_from_the_lock_file() -> None:
+def test_a_file_required_by_path_is_written_relative_to_the_lock_file() -> None:
     text = re.sub(r'url = "file://(/m/dist/rocm-7.0.tar.gz)"', r'path = "\1"', TEXT)
     assert text != TEXT
     moved = LockFile.read(text, "here").relative_to(Path("/m/locks")).render().decode()
@@ -49,24 +49,24 @@ def test_a_file_that_was_required_by_its_place_is_named_by_its_path_from_the_loc
     assert "/m/" not in moved
 
 
-def test_a_path_that_is_not_in_utf_8_is_refused_unless_the_lock_file_lies_beside_it() -> None:
+def test_a_path_that_is_not_utf8_is_refused_unless_it_is_next_to_the_lock_file() -> None:
     lock = LockFile.read(TEXT.replace("/m/dist/", "/m/d%ff/pub/"), "here")
     with pytest.raises(InputError, match="has a name that is not UTF-8 and can't be in a lock file"):
         lock.relative_to(Path("/m/locks"))
     assert 'path = "pub/rocm-7.0.tar.gz"' in lock.relative_to(Path("/m/d\udcff")).render().decode()
 
 
-def test_it_notes_what_it_was_made_for() -> None:
+def test_requirements_and_targets_are_written_to_the_lock_file() -> None:
     text = LockFile.read(TEXT, "here").noting(["rocm[device]"], ["gfx942"]).render().decode()
     assert 'created-by = "rocwheel"' in text
     assert text.endswith('[tool.rocwheel]\nrequirements = [\n    "rocm[device]",\n]\ntargets = [\n    "gfx942",\n]\n')
 
 
-def test_it_knows_its_projects() -> None:
+def test_projects_returns_the_locked_versions() -> None:
     assert LockFile.read(TEXT, "here").projects == {"rocm": "7.0", "x": "1"}
 
 
-def test_packages_without_a_hash_that_nobody_can_forge_are_named() -> None:
+def test_packages_without_a_secure_hash_are_listed() -> None:
     assert LockFile.read(TEXT, "here").unhashed() == ()
     assert LockFile.read(TEXT.replace("sha256", "md5", 1), "here").unhashed() == ("rocm",)
 
@@ -79,18 +79,18 @@ def test_packages_without_a_hash_that_nobody_can_forge_are_named() -> None:
     ],
     ids=["empty", "no toml", "no packages", "nested too deeply", "a long key", "version", "type"],
 )
-def test_other_text_is_no_lock_file(text: str) -> None:
+def test_text_that_is_not_a_lock_file_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"^here: is not a lock file"):
         LockFile.read(text, "here")
 
 
 @pytest.mark.parametrize("name", ["pylock.toml", "pylock.gfx942.toml"])
-def test_names_that_installers_take(name: str) -> None:
+def test_lock_file_names_that_installers_accept_are_accepted(name: str) -> None:
     check_lock_name(Path("folder", name))
 
 
 @pytest.mark.parametrize("name", ["lock.toml", "pylock.a.b.toml", "pylock", "requirements.txt"])
-def test_other_names_are_refused(name: str) -> None:
+def test_other_lock_file_names_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"{name}: is not the name of a lock file")):
         check_lock_name(Path(name))
 
@@ -103,13 +103,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         return
 
 
-def test_passwords_of_requirements_are_not_noted() -> None:
+def test_passwords_in_requirements_are_not_written() -> None:
     text = LockFile.read(TEXT, "here").noting(["x @ https://me:secret@host/x.whl"], []).render().decode()
     assert '"x @ https://host/x.whl"' in text
     assert "secret" not in text
 
 
-def test_users_leave_the_addresses_of_web_servers_alone() -> None:
+def test_user_names_are_removed_from_web_urls_but_not_from_ssh_urls() -> None:
     packages = [
         {
             "name": "a",
@@ -131,7 +131,7 @@ vcs = {{ type = "git", url = "git+https://me:word@h/y?token=1", commit-id = "{A[
 """
 
 
-def test_queries_of_addresses_are_told_without_what_they_say() -> None:
+def test_urls_with_queries_are_listed_without_the_query() -> None:
     text = TEXT.replace("https://h/x-1-py3-none-any.whl", "https://me:word@h/x-1-py3-none-any.whl?sig=hidden")
     assert LockFile.read(text + REPOSITORY, "here").with_queries() == (
         "https://h/x-1-py3-none-any.whl", "git+https://h/y",
@@ -139,11 +139,11 @@ def test_queries_of_addresses_are_told_without_what_they_say() -> None:
     assert LockFile.read(TEXT, "here").with_queries() == ()
 
 
-def test_users_leave_the_addresses_of_repositories_on_web_servers() -> None:
+def test_user_names_are_removed_from_web_urls_of_repositories() -> None:
     assert b'"git+https://h/y?token=1"' in LockFile.read(TEXT + REPOSITORY, "here").without_users().render()
 
 
-def test_queries_of_requirements_are_not_noted() -> None:
+def test_queries_in_requirements_are_not_written() -> None:
     noted = LockFile.read(TEXT, "here").noting(["x @ https://h/x.whl?token=1#sha256=2", "y[z]==1"], [])
     assert re.findall(r'^    "(.*)",$', noted.render().decode(), re.MULTILINE) == [
         "x @ https://h/x.whl#sha256=2",

@@ -86,7 +86,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 @pytest.mark.parametrize("name", ["alpha/index.json", "index.json"])
 @pytest.mark.parametrize("change", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("notes", ["noted", "not-noted", "noted-before"])
-def test_a_damaged_json_page_is_made_again_of_the_html_page(
+def test_a_damaged_json_page_is_rebuilt_from_the_html_page(
     store: Store, new: Path, tmp_path: Path, name: str, change: Callable[[bytes], bytes | None], notes: str
 ) -> None:
     publish(new, store, OPTIONS)
@@ -108,7 +108,7 @@ def test_a_damaged_json_page_is_made_again_of_the_html_page(
 
 
 @pytest.mark.parametrize("field", ["hashes", "size", "upload-time"])
-def test_a_json_page_with_an_entry_that_lacks_a_field_is_made_again_of_the_html_page(
+def test_a_json_page_with_an_incomplete_entry_is_rebuilt_from_the_html_page(
     store: Store, new: Path, field: str
 ) -> None:
     publish(new, store, OPTIONS)
@@ -120,7 +120,7 @@ def test_a_json_page_with_an_entry_that_lacks_a_field_is_made_again_of_the_html_
     assert store.read("alpha/index.json") == whole
 
 
-def test_a_damaged_page_loses_nothing_when_files_join_it(store: Store, new: Path) -> None:
+def test_files_added_to_a_damaged_page_lose_no_existing_entries(store: Store, new: Path) -> None:
     put(store, "alpha/index.json", b"{")
     publish(new, store, OPTIONS)
     files = json.loads(store.read("alpha/index.json"))["files"]
@@ -131,9 +131,7 @@ def test_a_damaged_page_loses_nothing_when_files_join_it(store: Store, new: Path
 
 @pytest.mark.parametrize("name", ["alpha/index.html", "index.html"])
 @pytest.mark.parametrize("length", [0, 1, 20, 60, 150, 200, -1])
-def test_an_html_page_that_is_cut_off_is_made_again_of_the_json_page(
-    store: Store, new: Path, name: str, length: int
-) -> None:
+def test_a_truncated_html_page_is_rebuilt_from_the_json_page(store: Store, new: Path, name: str, length: int) -> None:
     publish(new, store, OPTIONS)
     whole = pages(store)
     put(store, name, store.read(name)[:length])
@@ -161,7 +159,7 @@ def test_an_html_page_that_is_cut_off_is_made_again_of_the_json_page(
         ),
     ],
 )
-def test_a_page_both_forms_of_which_are_damaged_is_named_and_stays(
+def test_a_page_damaged_in_both_forms_is_reported_and_unchanged(
     store: Store, new: Path, name: str, message: str
 ) -> None:
     put(store, f"{name}index.json", b"{")
@@ -172,7 +170,7 @@ def test_a_page_both_forms_of_which_are_damaged_is_named_and_stays(
     assert {file.name: store.read(file.name) for file in store.list()} == before
 
 
-def test_what_an_html_page_no_longer_lists_is_not_forgotten(store: Store, new: Path) -> None:
+def test_a_rebuild_from_an_html_page_that_lacks_a_known_file_is_refused(store: Store, new: Path) -> None:
     publish(new, store, OPTIONS)
     put(store, "alpha/index.json", b"{")
     damage(
@@ -182,7 +180,7 @@ def test_what_an_html_page_no_longer_lists_is_not_forgotten(store: Store, new: P
         publish(new, store, OPTIONS)
 
 
-def test_a_size_that_the_store_does_not_tell_is_missed_by_name(store: Store, new: Path) -> None:
+def test_a_rebuild_is_refused_if_the_size_of_a_file_is_unavailable(store: Store, new: Path) -> None:
     store.delete(NOTES)
     put(store, "alpha/index.json", b"{")
     store.delete(f"dist/{OLD}")
@@ -190,7 +188,7 @@ def test_a_size_that_the_store_does_not_tell_is_missed_by_name(store: Store, new
         publish(new, store, OPTIONS)
 
 
-def test_a_dry_run_mends_nothing(store: Store, new: Path) -> None:
+def test_a_dry_run_repairs_nothing(store: Store, new: Path) -> None:
     put(store, "alpha/index.json", b"{")
     assert publish(new, store, msgspec.structs.replace(OPTIONS, is_dry_run=True)).listed == (NEW,)
     assert store.read("alpha/index.json") == b"{"
@@ -218,7 +216,7 @@ EDITS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize(("name", "change"), EDITS.values(), ids=EDITS)
-def test_a_page_that_somebody_has_edited_is_written_again_and_named(
+def test_an_edited_page_is_rewritten_and_reported(
     store: Store, new: Path, name: str, change: Callable[[bytes], bytes]
 ) -> None:
     publish(new, store, OPTIONS)
@@ -229,19 +227,19 @@ def test_a_page_that_somebody_has_edited_is_written_again_and_named(
     assert publish(new, store, OPTIONS).edited == ()
 
 
-def test_marks_of_a_published_file_name_an_edited_page_too(store: Store) -> None:
+def test_changing_marks_also_reports_an_edited_page(store: Store) -> None:
     damage(store, "alpha/index.html", lambda data: data + b"<!-- mine -->")
     report = change_published_marks(store, Yanking({}, (OLD,)), next_front_page)
     assert report.edited == (store.place("alpha/index.html"),)
 
 
-def test_a_page_for_people_of_an_older_version_is_no_edit(store: Store, new: Path) -> None:
+def test_a_front_page_from_an_older_version_is_not_reported_as_edited(store: Store, new: Path) -> None:
     damage(store, "packages.html", lambda data: data.replace(b"<h1>", b"<h1>Older ").rpartition(b"<!-- ")[0])
     assert publish(new, store, OPTIONS).edited == ()
     assert b"Older" not in store.read("packages.html")
 
 
-def test_pages_of_other_publishers_are_no_edits(store: Store, new: Path, tmp_path: Path) -> None:
+def test_pages_written_by_other_publishers_are_not_reported_as_edited(store: Store, new: Path, tmp_path: Path) -> None:
     class Raced:
         def __init__(self) -> None:
             self.done = False
@@ -259,7 +257,7 @@ def test_pages_of_other_publishers_are_no_edits(store: Store, new: Path, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["alpha/index.json", "alpha/index.html", "index.json", NOTES, "packages.html"])
-def test_what_a_killed_run_has_left_is_no_edit(store: Store, new: Path, tmp_path: Path, name: str) -> None:
+def test_pages_of_a_killed_run_are_not_reported_as_edited(store: Store, new: Path, tmp_path: Path, name: str) -> None:
     class Killed:
         def __getattr__(self, name: str) -> object:
             return getattr(store, name)
@@ -284,7 +282,7 @@ def test_what_a_killed_run_has_left_is_no_edit(store: Store, new: Path, tmp_path
     st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True),
     st.text(max_size=9).filter(lambda text: text.isprintable()),
 )
-def test_an_html_page_gives_back_what_it_was_made_of(versions: list[int], reason: str) -> None:
+def test_an_html_page_can_be_read_back_into_its_entries(versions: list[int], reason: str) -> None:
     entries = [make_entry("alpha", f"{version}.0") for version in sorted(versions)]
     bases = {entry.filename: "../../my dist/" for entry in entries}
     page = make_project_page("alpha", entries, bases, {entries[0].filename: reason})
@@ -294,7 +292,7 @@ def test_an_html_page_gives_back_what_it_was_made_of(versions: list[int], reason
 
 
 @given(st.binary(max_size=200) | st.integers(0, 600), st.binary(max_size=20))
-def test_any_other_bytes_are_no_such_page(data: bytes | int, end: bytes) -> None:
+def test_any_other_bytes_are_not_read_as_an_html_page(data: bytes | int, end: bytes) -> None:
     page = make_project_page("alpha", [make_entry("alpha")], "../../dist/").html
     damaged = data if isinstance(data, bytes) else page[:data] + end
     assert damaged == page or read_html_form("alpha", damaged, lambda *_: 0) is None

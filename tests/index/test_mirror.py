@@ -48,12 +48,12 @@ def projects(found: MirrorPlan) -> list[str]:
     return [file.project for file in found.files]
 
 
-def test_patterns_take_what_serves_the_gpus_without_development_files(there: Path) -> None:
+def test_patterns_select_packages_for_the_gpus_but_no_development_files(there: Path) -> None:
     assert projects(plan(there)) == ["rocm-sdk-core", "rocm-sdk-device-gfx1100"]
     assert "rocm-sdk-devel" in projects(plan(there, devel=True))
 
 
-def test_what_is_named_is_taken_whatever_it_is(there: Path) -> None:
+def test_an_explicitly_named_project_is_always_selected(there: Path) -> None:
     assert projects(plan(there, projects=("ROCm_SDK_devel", "rocm-sdk-device-gfx942"))) == [
         "rocm-sdk-devel",
         "rocm-sdk-device-gfx942",
@@ -73,7 +73,7 @@ def test_names_that_no_index_has_are_reported_together(there: Path) -> None:
     ("version", "found"),
     [("", ["1.0", "2.0", "3.0rc1"]), ("latest", ["2.0"]), ("<2", ["1.0"]), (">=3.0rc0", ["3.0rc1"])],
 )
-def test_versions_are_chosen(tmp_path: Path, version: str, found: list[str]) -> None:
+def test_versions_are_selected_by_specifier(tmp_path: Path, version: str, found: list[str]) -> None:
     dist = tmp_path / "there" / "dist"
     for number in ("1.0", "2.0", "3.0rc1"):
         make_wheel(dist, "x", {}, tag="py3-none-any", is_purelib=True, version=number)
@@ -81,12 +81,12 @@ def test_versions_are_chosen(tmp_path: Path, version: str, found: list[str]) -> 
     assert [file.version for file in plan(dist.parent, projects=("x",), version=version).files] == found
 
 
-def test_a_version_that_is_none_is_refused(there: Path) -> None:
+def test_an_invalid_version_specifier_is_refused(there: Path) -> None:
     with pytest.raises(InputError, match=r"--version: is 'seven'; expected a version specifier"):
         plan(there, version="seven")
 
 
-def test_a_mirror_has_the_files_their_dates_and_an_index(there: Path, tmp_path: Path) -> None:
+def test_a_mirror_has_the_files_with_their_dates_and_an_index(there: Path, tmp_path: Path) -> None:
     report = mirror(there, tmp_path / "here")
     assert [(one.project, one.is_new) for one in report.files] == [
         ("rocm-sdk-core", True),
@@ -100,7 +100,7 @@ def test_a_mirror_has_the_files_their_dates_and_an_index(there: Path, tmp_path: 
         assert here_file.read_bytes() == there_file.read_bytes()
 
 
-def test_marks_of_yanked_files_come_along(there: Path, tmp_path: Path) -> None:
+def test_yanked_marks_are_mirrored(there: Path, tmp_path: Path) -> None:
     name = next(path.name for path in (there / "dist").glob("rocm_sdk_core*.whl"))
     write_index(there / "dist", there / "simple", options=IndexOptions(yanking=Yanking({name: "bad code"})))
     mirror(there, tmp_path / "here")
@@ -109,7 +109,7 @@ def test_marks_of_yanked_files_come_along(there: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["index.json", "index.html"])
-def test_a_reason_of_several_lines_comes_along_in_one(there: Path, tmp_path: Path, form: str) -> None:
+def test_a_multiline_reason_is_mirrored_as_one_line(there: Path, tmp_path: Path, form: str) -> None:
     name = "torch-1.0-py3-none-any.whl"
     write_index(there / "dist", there / "simple", options=IndexOptions(yanking=Yanking({name: "bad build, use 1.1"})))
     for page in (there / "simple/torch").iterdir():
@@ -123,7 +123,7 @@ def test_a_reason_of_several_lines_comes_along_in_one(there: Path, tmp_path: Pat
         assert page["files"][0]["yanked"] == "bad build use 1.1"
 
 
-def test_a_second_run_fetches_what_is_new_alone(there: Path, tmp_path: Path) -> None:
+def test_a_second_run_downloads_only_new_files(there: Path, tmp_path: Path) -> None:
     mirror(there, tmp_path / "here", projects=("rocm-sdk-core",))
     report = mirror(there, tmp_path / "here")
     assert [one.is_new for one in report.files] == [False, True]
@@ -133,7 +133,7 @@ def test_a_second_run_fetches_what_is_new_alone(there: Path, tmp_path: Path) -> 
     }
 
 
-def test_other_bytes_that_are_there_are_not_replaced(there: Path, tmp_path: Path) -> None:
+def test_an_existing_file_with_different_bytes_is_not_replaced(there: Path, tmp_path: Path) -> None:
     name = mirror(there, tmp_path / "here").files[0].filename
     (tmp_path / "here/dist" / name).write_bytes(b"other")
     with pytest.raises(RocwheelError, match=f"{re.escape(name)}: exists with the SHA-256"):
@@ -141,7 +141,7 @@ def test_other_bytes_that_are_there_are_not_replaced(there: Path, tmp_path: Path
     assert (tmp_path / "here/dist" / name).read_bytes() == b"other"
 
 
-def test_another_wheel_that_is_there_is_no_fault_of_who_publishes(there: Path, tmp_path: Path) -> None:
+def test_a_different_existing_wheel_is_not_blamed_on_the_publisher(there: Path, tmp_path: Path) -> None:
     name = mirror(there, tmp_path / "here").files[0].filename
     make_wheel(tmp_path / "made", "rocm-sdk-core", {"other.py": b""}).replace(tmp_path / "here/dist" / name)
     with pytest.raises(RocwheelError) as caught:
@@ -149,7 +149,7 @@ def test_another_wheel_that_is_there_is_no_fault_of_who_publishes(there: Path, t
     assert "core metadata" not in str(caught.value)
 
 
-def test_a_file_that_is_not_what_its_page_says_stays_away_and_the_others_come(there: Path, tmp_path: Path) -> None:
+def test_a_file_that_does_not_match_its_page_is_skipped_and_others_are_mirrored(there: Path, tmp_path: Path) -> None:
     found = plan(there)
     wheel = there / "dist" / found.files[0].filename
     data = wheel.read_bytes()
@@ -164,7 +164,7 @@ def test_a_file_that_is_not_what_its_page_says_stays_away_and_the_others_come(th
     assert not (tmp_path / "here/dist" / wheel.name).exists()
 
 
-def test_a_broken_promise_of_metadata_is_an_error(there: Path, tmp_path: Path) -> None:
+def test_core_metadata_that_differs_from_the_page_is_an_error(there: Path, tmp_path: Path) -> None:
     page = there / "simple/rocm-sdk-core/index.json"
     document = json.loads(page.read_text())
     document["files"][0]["core-metadata"] = {"sha256": "0" * 64}
@@ -173,7 +173,7 @@ def test_a_broken_promise_of_metadata_is_an_error(there: Path, tmp_path: Path) -
         mirror(there, tmp_path / "here")
 
 
-def test_an_index_that_cannot_be_trusted_is_refused_before_anything_is_fetched(there: Path, tmp_path: Path) -> None:
+def test_an_untrustworthy_index_is_refused_before_any_download(there: Path, tmp_path: Path) -> None:
     for project in ("rocm-sdk-core", "rocm-sdk-device-gfx1100"):
         page = there / "simple" / project / "index.json"
         document = json.loads(page.read_text())
@@ -202,18 +202,18 @@ def test_the_first_index_that_has_a_project_owns_it(there: Path, other: Path) ->
     assert [file.version for file in plan(other, there, projects=("rocm-sdk-core",)).files] == ["99.0"]
 
 
-def test_what_a_later_index_lists_of_an_owned_project_is_not_even_read(there: Path, other: Path) -> None:
+def test_pages_of_an_owned_project_in_later_indexes_are_not_read(there: Path, other: Path) -> None:
     for page in (other / "simple" / "rocm-sdk-core").iterdir():
         page.write_bytes(b"{")
     assert [file.version for file in plan(there, other, projects=("rocm-sdk-core",)).files] == ["1.0"]
 
 
-def test_a_project_is_taken_from_all_indexes_if_it_is_named_for_that(there: Path, other: Path) -> None:
+def test_a_pooled_project_is_taken_from_all_indexes(there: Path, other: Path) -> None:
     found = plan(there, other, projects=("rocm-sdk-core",), pooled=frozenset({"rocm-sdk-core"}))
     assert [file.version for file in found.files] == ["1.0", "99.0"]
 
 
-def test_an_index_without_a_page_of_all_projects_has_those_that_have_pages(there: Path) -> None:
+def test_an_index_without_a_root_page_has_the_projects_that_have_pages(there: Path) -> None:
     for name in ("index.html", "index.json"):
         (there / "simple" / name).unlink()
     assert projects(plan(there, projects=("torch",))) == ["torch"]
@@ -221,7 +221,7 @@ def test_an_index_without_a_page_of_all_projects_has_those_that_have_pages(there
         plan(there, projects=("torch", "rocm-sdk-cor"))
 
 
-def test_what_is_to_be_taken_from_all_indexes_has_to_be_a_project_of_one(there: Path, other: Path) -> None:
+def test_a_pooled_project_must_be_in_one_of_the_indexes(there: Path, other: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         plan(there, other, pooled=frozenset({"rocm-sdk-core", "rocm-sdk-cor", "rocm-*"}))
     either = " or ".join(f"{(place / 'simple').as_uri()}/" for place in (there, other))
@@ -231,7 +231,7 @@ def test_what_is_to_be_taken_from_all_indexes_has_to_be_a_project_of_one(there: 
     ]
 
 
-def test_two_indexes_that_contradict_each_other_are_an_error_where_both_count(there: Path, other: Path) -> None:
+def test_contradictory_indexes_are_an_error_only_for_pooled_projects(there: Path, other: Path) -> None:
     make_wheel(other / "dist", "rocm_sdk_core", {"x.py": b"other"}, tag="py3-none-any", is_purelib=True)
     write_index(other / "dist", other / "simple")
     with pytest.raises(InputError, match="is a different file at"):
@@ -239,7 +239,7 @@ def test_two_indexes_that_contradict_each_other_are_an_error_where_both_count(th
     assert [file.version for file in plan(there, other, projects=("rocm-sdk-core",)).files] == ["1.0"]
 
 
-def test_the_page_of_a_named_project_is_read_once(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_an_explicitly_named_project_is_read_once(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     read = IndexSource.read_project
 
@@ -252,7 +252,7 @@ def test_the_page_of_a_named_project_is_read_once(there: Path, monkeypatch: pyte
     assert sorted(asked) == ["rocm-sdk-core", "torch"]
 
 
-def test_a_transfer_that_ended_is_taken_up(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_transfer_is_resumed(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = plan(there, projects=("rocm-sdk-core",))
     data = (there / "dist" / found.files[0].filename).read_bytes()
     starts: list[int] = []
@@ -275,7 +275,7 @@ def test_a_transfer_that_ended_is_taken_up(there: Path, tmp_path: Path, monkeypa
     assert hashlib.sha256(wheel.read_bytes()).hexdigest() == found.files[0].sha256
 
 
-def test_marks_that_the_source_took_back_are_taken_back(there: Path, tmp_path: Path) -> None:
+def test_yanked_marks_removed_at_the_source_are_removed_from_the_mirror(there: Path, tmp_path: Path) -> None:
     name = next(path.name for path in (there / "dist").glob("rocm_sdk_core*.whl"))
     write_index(there / "dist", there / "simple", options=IndexOptions(yanking=Yanking({name: "bad code"})))
     mirror(there, tmp_path / "here")
@@ -285,7 +285,7 @@ def test_marks_that_the_source_took_back_are_taken_back(there: Path, tmp_path: P
     assert "yanked" not in page["files"][0]
 
 
-def test_what_the_source_has_no_more_stays_until_the_mirror_is_to_be_exact(there: Path, tmp_path: Path) -> None:
+def test_files_removed_at_the_source_are_removed_only_from_an_exact_mirror(there: Path, tmp_path: Path) -> None:
     mirror(there, tmp_path / "here")
     (gone,) = (there / "dist").glob("rocm_sdk_device_gfx1100*.whl")
     gone.unlink()
@@ -299,7 +299,7 @@ def test_what_the_source_has_no_more_stays_until_the_mirror_is_to_be_exact(there
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_an_index_is_not_mirrored_to_where_it_has_its_files(there: Path, exact: bool) -> None:
+def test_an_index_cannot_be_mirrored_into_the_folder_of_its_own_files(there: Path, exact: bool) -> None:
     before = sorted(path.name for path in (there / "dist").iterdir())
     with pytest.raises(
         InputError, match="dist: contains the files of the mirrored index itself; expected another folder"
@@ -308,7 +308,7 @@ def test_an_index_is_not_mirrored_to_where_it_has_its_files(there: Path, exact: 
     assert sorted(path.name for path in (there / "dist").iterdir()) == before
 
 
-def test_nothing_is_removed_from_the_folder_of_a_build(there: Path, tmp_path: Path) -> None:
+def test_an_exact_mirror_is_refused_in_the_folder_of_a_build(there: Path, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "here/dist", "other", {}, tag="py3-none-any", is_purelib=True)
     (tmp_path / "here/rocwheel-build.json").write_text("{}")
     with pytest.raises(InputError, match=r"here: is the folder of a build \(rocwheel-build.json\); expected a mirror"):
@@ -316,7 +316,7 @@ def test_nothing_is_removed_from_the_folder_of_a_build(there: Path, tmp_path: Pa
     assert wheel.exists()
 
 
-def test_nothing_is_removed_while_a_file_cannot_be_had(there: Path, tmp_path: Path) -> None:
+def test_nothing_is_removed_if_a_file_cannot_be_downloaded(there: Path, tmp_path: Path) -> None:
     mirror(there, tmp_path / "here")
     found = plan(there, projects=("rocm-sdk-core", "torch"))
     (wheel,) = (there / "dist").glob("torch*.whl")
@@ -344,7 +344,7 @@ def test_a_mirror_of_a_mirror_has_the_same_bytes(there: Path, tmp_path: Path) ->
     assert b"2023-11-14T22:13:20.123457Z" in first["simple/rocm-sdk-core/index.json"]
 
 
-def test_a_file_has_its_date_before_its_name(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_gets_its_date_before_its_name(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dates = []
     replace = Path.replace
 
@@ -358,7 +358,7 @@ def test_a_file_has_its_date_before_its_name(there: Path, tmp_path: Path, monkey
     assert dates == [1_700_000_000 * 10**9] * 2
 
 
-def test_a_file_that_is_there_gets_the_date_of_the_page(there: Path, tmp_path: Path) -> None:
+def test_an_existing_file_gets_the_date_on_the_page(there: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     mirror(there, here)
     page = here / "simple/rocm-sdk-core/index.json"

@@ -44,7 +44,7 @@ LINUX, WINDOWS = Machines(("linux_x86_64",)), Machines(("win_amd64",))
         (Machines(("linux_x86_64",), ("3.11",)), "x-1-cp311-cp311-win_amd64.whl", False),
     ],
 )
-def test_a_file_is_for_machines_by_its_tags(machines: Machines, name: str, fits: bool) -> None:
+def test_the_tags_of_a_file_determine_its_machines(machines: Machines, name: str, fits: bool) -> None:
     assert machines.fits(listed(name)) is fits
 
 
@@ -68,11 +68,11 @@ def test_a_file_is_for_machines_by_its_tags(machines: Machines, name: str, fits:
         ("!=3.12.*", False),
     ],
 )
-def test_a_file_is_for_the_pythons_that_its_page_says(requires_python: str | None, fits: bool) -> None:
+def test_requires_python_on_the_page_determines_the_pythons_of_a_file(requires_python: str | None, fits: bool) -> None:
     assert Machines((), ("3.12",)).fits(listed("x-1.tar.gz", requires_python)) is fits
 
 
-def test_words_that_are_no_machines_are_named_together() -> None:
+def test_invalid_platforms_and_python_versions_are_reported_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         Machines(("linux", "any", "win_amd64"), ("3", "2.7", "3.12")).check()
     assert [str(problem) for problem in caught.value.problems] == [

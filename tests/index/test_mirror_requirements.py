@@ -86,23 +86,23 @@ def names(found: MirrorPlan) -> list[str]:
     return sorted(file.filename.removesuffix("-py3-none-any.whl") for file in found.files)
 
 
-def test_what_is_required_for_the_gpus_and_the_platform_comes_along_in_the_version_that_fits(there: Path) -> None:
+def test_requirements_for_the_gpus_and_platform_are_mirrored_in_the_matching_version(there: Path) -> None:
     found = plan(there)
     assert names(found) == ["core-1.0", "device_gfx1100-1.0", "libs-1.1", "rocm-1.0.tar.gz"]
     assert found.absent == ("numpy>=1.26", "setuptools>=61")
     assert found.unusable == {}
 
 
-def test_another_platform_requires_something_else(there: Path) -> None:
+def test_another_platform_has_other_requirements(there: Path) -> None:
     assert "windows_only-1.0" in names(plan(there, machines=WINDOWS))
 
 
-def test_extras_that_are_named_are_those_that_count(there: Path) -> None:
+def test_only_the_requested_extras_are_followed(there: Path) -> None:
     assert names(plan(there, extras={"rocm": ("devel",)})) == ["core-1.0", "devel-1.0", "rocm-1.0.tar.gz"]
     assert names(plan(there, extras={"rocm": ()})) == ["core-1.0", "rocm-1.0.tar.gz"]
 
 
-def test_the_extra_that_a_machine_decides_on_means_those_of_the_gpus(there: Path) -> None:
+def test_the_device_extra_means_the_requested_gpus(there: Path) -> None:
     expected = ["core-1.0", "device_gfx1100-1.0", "rocm-1.0.tar.gz"]
     assert names(plan(there, extras={"rocm": ("device",)})) == expected
 
@@ -116,7 +116,7 @@ def test_an_extra_that_a_project_lacks_is_an_error(there: Path) -> None:
         plan(there, extras={"rocm": ("library",)})
 
 
-def test_what_a_project_requires_for_other_gpus_is_named(there: Path) -> None:
+def test_requirements_for_other_gpus_are_reported_as_unusable(there: Path) -> None:
     wheel(there / "dist", "everything", "1.0", "py3-none-any", "device-gfx942", "device-gfx1100")
     write_index(there / "dist", there / "simple")
     found = plan(there, projects=("everything",))
@@ -124,7 +124,7 @@ def test_what_a_project_requires_for_other_gpus_is_named(there: Path) -> None:
     assert found.unusable == {"everything-1.0-py3-none-any.whl": ("device-gfx942",)}
 
 
-def test_a_yanked_version_is_taken_where_it_is_pinned_alone(there: Path) -> None:
+def test_a_yanked_version_is_selected_only_if_it_is_pinned(there: Path) -> None:
     yanking = Yanking({"core-1.0-py3-none-any.whl": "", "libs-1.1-py3-none-any.whl": ""})
     write_index(there / "dist", there / "simple", options=IndexOptions(yanking=yanking))
     found = plan(there)
@@ -132,13 +132,13 @@ def test_a_yanked_version_is_taken_where_it_is_pinned_alone(there: Path) -> None
     assert found.absent == ("far", "numpy>=1.26", "setuptools>=61")
 
 
-def test_core_metadata_that_is_not_what_was_promised_is_an_error(there: Path) -> None:
+def test_core_metadata_with_the_wrong_hash_is_an_error(there: Path) -> None:
     (there / "dist/libs-1.1-py3-none-any.whl.metadata").write_text("Metadata-Version: 2.1\nName: libs\nVersion: 1.1\n")
     with pytest.raises(InputError, match=r"libs-1\.1-py3-none-any\.whl\.metadata: has the SHA-256"):
         plan(there)
 
 
-def test_without_core_metadata_beside_it_the_file_itself_is_asked(there: Path) -> None:
+def test_the_wheel_is_read_if_its_core_metadata_is_not_available_separately(there: Path) -> None:
     for page in (there / "simple/libs").iterdir():
         page.write_text(page.read_text().replace("core-metadata", "no-metadata").replace("dist-info", "no"))
     document = json.loads((there / "simple/libs/index.json").read_text())
@@ -154,7 +154,7 @@ LINES = st.text(alphabet="rx1[]():;=<>!~@, .\"'#\n", max_size=80).map(str.encode
 
 
 @given(st.one_of(st.binary(max_size=200), LINES))
-def test_whatever_an_sdist_says_is_read_or_refused(data: bytes) -> None:
+def test_any_requirements_in_an_sdist_are_read_or_refused(data: bytes) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         info = b"Metadata-Version: 2.4\nName: rocm\nVersion: 1.0\n"

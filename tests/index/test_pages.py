@@ -28,19 +28,19 @@ from tests.support.damage import damaged
     ("text", "is_one"),
     [("a0" * 32, True), ("A0" * 32, False), ("a0" * 31, False), ("a0" * 32 + "\n", False), ("g0" * 32, False)],
 )
-def test_64_hexadecimal_digits_in_small_letters_are_a_sha256(text: str, is_one: bool) -> None:
+def test_a_sha256_is_64_lowercase_hexadecimal_digits(text: str, is_one: bool) -> None:
     assert is_sha256(text) is is_one
 
 
 PAGE = b"<!DOCTYPE html>\n<html><!-- a --></html>\n"
 
 
-def test_the_digest_is_a_comment_behind_the_page() -> None:
+def test_the_digest_is_a_comment_at_the_end_of_the_page() -> None:
     assert with_digest(PAGE) == PAGE + b"<!-- 950bfb27a5c910b1 -->\n"
 
 
 @given(st.binary())
-def test_a_page_with_its_digest_is_as_made(page: bytes) -> None:
+def test_a_page_with_its_digest_is_unedited(page: bytes) -> None:
     assert is_as_made(with_digest(page))
 
 
@@ -56,11 +56,11 @@ def test_a_page_with_its_digest_is_as_made(page: bytes) -> None:
     ],
     ids=["other bytes", "cut off", "a comment behind it", "another digest", "cut off without a digest", "empty"],
 )
-def test_other_bytes_are_an_edit(edited: bytes) -> None:
+def test_a_page_with_changed_bytes_is_edited(edited: bytes) -> None:
     assert not is_as_made(edited)
 
 
-def test_a_whole_page_without_a_digest_is_that_of_an_older_version() -> None:
+def test_a_complete_page_without_a_digest_counts_as_unedited() -> None:
     assert is_as_made(PAGE)
 
 
@@ -70,7 +70,7 @@ UPLOAD_TIMES_PAGE = (
 
 
 @given(st.binary(max_size=60) | damaged([UPLOAD_TIMES_PAGE]))
-def test_any_page_gives_times_or_none(data: bytes) -> None:
+def test_any_bytes_are_read_for_upload_times_without_an_error(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         (Path(folder) / "index.json").write_bytes(data)
         assert all(isinstance(one, int) for one in read_times(Path(folder)).values())
@@ -115,7 +115,7 @@ def test_the_root_page_lists_the_projects_by_name() -> None:
     }
 
 
-def test_a_project_page_gives_hash_python_and_metadata_of_each_file() -> None:
+def test_a_project_page_has_the_hash_python_and_metadata_of_each_file() -> None:
     page = make_project_page("rocm-sdk-core", [make_distribution()], "../../dist/")
     anchor = (
         f'<a href="../../dist/rocm_sdk_core-7.0%2Bx-py3-none-any.whl#sha256={"ab" * 32}" '
@@ -142,7 +142,7 @@ def test_a_project_page_gives_hash_python_and_metadata_of_each_file() -> None:
     }
 
 
-def test_a_file_without_metadata_and_python_has_only_its_hash() -> None:
+def test_a_file_without_metadata_and_requires_python_has_no_such_attributes() -> None:
     found = make_distribution("rocm-7.0.tar.gz", "rocm", "7.0", requires_python=None, metadata=None)
     page = make_project_page("rocm", [found], "")
     anchor = (
@@ -153,12 +153,12 @@ def test_a_file_without_metadata_and_python_has_only_its_hash() -> None:
     assert set(json.loads(page.json)["files"][0]) == {"filename", "url", "hashes", "size", "upload-time"}
 
 
-def test_a_folder_of_any_name_is_quoted_in_links() -> None:
+def test_special_characters_in_folder_names_are_quoted_in_links() -> None:
     page = make_project_page("rocm-sdk-core", [make_distribution()], "../../my 'dist' ü&/")
     assert b'href="../../my%20%27dist%27%20%C3%BC%26/rocm_sdk_core-' in page.html
 
 
-def test_versions_are_in_the_order_of_versions_not_of_letters() -> None:
+def test_versions_are_sorted_as_versions_not_as_text() -> None:
     versions = ["7.10", "7.9", "7.9rc1", "10.0"]
     found = [make_distribution(f"rocm-{version}.tar.gz", "rocm", version) for version in versions]
     grouped = group_by_project(found)["rocm"]
@@ -166,7 +166,7 @@ def test_versions_are_in_the_order_of_versions_not_of_letters() -> None:
     assert json.loads(make_project_page("rocm", grouped, "").json)["versions"] == ["7.9rc1", "7.9", "7.10", "10.0"]
 
 
-def test_the_page_of_all_leads_to_families_by_buttons_which_installers_pass_over() -> None:
+def test_the_root_page_links_to_families_with_buttons_that_installers_ignore() -> None:
     page = make_root_page(["rocm"], has_front_page=True, families=["gfx94X", '<b>"\u00e4 %'])
     lines = page.html.decode().splitlines()
     assert '<form action="gfx94X/packages.html"><button>Packages for gfx94X</button></form>' in lines

@@ -52,7 +52,7 @@ def test_a_file_that_changed_since_it_was_hashed_is_not_published(
     assert [path.name for path in [*dist_dir.iterdir(), *output.rglob("*.*")]] == [wheel.name]
 
 
-def test_a_link_from_before_does_not_publish_a_file_that_was_written_to_since(
+def test_an_existing_hard_link_does_not_publish_a_changed_file(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     wheel = add_wheel("a")
@@ -64,7 +64,7 @@ def test_a_link_from_before_does_not_publish_a_file_that_was_written_to_since(
         Placer(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
 
 
-def test_a_file_that_changes_while_it_is_linked_is_not_published(
+def test_a_file_that_is_replaced_while_it_is_linked_is_not_published(
     add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = add_wheel("a")
@@ -81,9 +81,7 @@ def test_a_file_that_changes_while_it_is_linked_is_not_published(
     assert list((output / "a").iterdir()) == []
 
 
-def test_metadata_that_has_another_hash_than_is_known_is_not_published(
-    add_wheel: AddWheel, dist_dir: Path, output: Path
-) -> None:
+def test_metadata_with_an_unexpected_hash_is_not_published(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     reading = read_entry(wheel)
     wrong = msgspec.structs.replace(reading, entry=msgspec.structs.replace(reading.entry, metadata_sha256="0" * 64))
@@ -96,7 +94,7 @@ def test_metadata_that_has_another_hash_than_is_known_is_not_published(
     assert [path.name for path in dist_dir.iterdir()] == [wheel.name]
 
 
-def test_what_is_known_of_a_linked_file_is_what_it_is_like_with_the_link(
+def test_the_recorded_stamp_of_a_linked_file_includes_its_new_link(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     wheel = add_wheel("a")
@@ -104,7 +102,7 @@ def test_what_is_known_of_a_linked_file_is_what_it_is_like_with_the_link(
     assert known.holds_for(FileStamp.at(wheel))
 
 
-def test_a_file_is_linked_whose_link_of_a_killed_run_has_gone_since_it_was_read(
+def test_a_file_is_linked_even_if_another_link_vanished_since_it_was_read(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     # Given a file that was read while a dead process's link to it was there

@@ -49,7 +49,7 @@ def marks(store: Store, project: str = "alpha") -> list[object]:
     return found
 
 
-def test_a_file_is_yanked_and_unyanked_in_both_forms_and_on_the_front_page(store: Store) -> None:
+def test_yanking_and_unyanking_change_both_page_forms_and_the_front_page(store: Store) -> None:
     report = change_published_marks(store, Yanking({NAME: "bad code"}), next_front_page)
     assert (report.projects, report.yanked) == ({"alpha": [NAME]}, {NAME: "bad code"})
     assert marks(store) == ["bad code"]
@@ -59,26 +59,26 @@ def test_a_file_is_yanked_and_unyanked_in_both_forms_and_on_the_front_page(store
     assert b"bad code" not in store.read("packages.html")
 
 
-def test_later_publishers_keep_the_mark(store: Store, tmp_path: Path) -> None:
+def test_later_publishers_keep_yanked_marks(store: Store, tmp_path: Path) -> None:
     change_published_marks(store, Yanking({NAME: "bad code"}), next_front_page)
     publish(add(tmp_path / "dist", "alpha", "2.0"), store, OPTIONS)
     assert marks(store) == ["bad code", None]
 
 
-def test_a_family_has_the_mark_too(store: Store, tmp_path: Path) -> None:
+def test_a_family_index_also_gets_the_mark(store: Store, tmp_path: Path) -> None:
     publish(add(tmp_path / "dist/gfx94X", "beta").parent, store, OPTIONS)
     report = change_published_marks(store, Yanking({NAME: ""}), next_front_page)
     assert list(report.families) == ["gfx94X"]
     assert (marks(store), marks(store, "gfx94X/alpha")) == ([True], [True])
 
 
-def test_a_file_of_a_family_alone_is_yanked_there(store: Store, tmp_path: Path) -> None:
+def test_a_file_that_only_a_family_has_is_yanked_there(store: Store, tmp_path: Path) -> None:
     publish(add(tmp_path / "dist/gfx94X", "beta").parent, store, OPTIONS)
     change_published_marks(store, Yanking({"beta-1.0-py3-none-any.whl": "no"}), next_front_page)
     assert marks(store, "gfx94X/beta") == ["no"]
 
 
-def test_the_front_page_of_all_says_what_a_family_has_yanked(store: Store, tmp_path: Path) -> None:
+def test_the_main_front_page_shows_yanked_files_of_a_family(store: Store, tmp_path: Path) -> None:
     targets: dict[str, Path | bytes] = {"beta-1.0.dist-info/rocm_targets.json": b'{"rocm_targets": ["gfx942"]}'}
     make_wheel(tmp_path / "dist/gfx94X", "beta", targets, tag="py3-none-any", is_purelib=True)
     publish(tmp_path / "dist", store, OPTIONS)
@@ -97,7 +97,7 @@ def test_the_front_page_of_all_says_what_a_family_has_yanked(store: Store, tmp_p
         (Yanking({"notes.txt": ""}), "isn't a valid wheel or sdist file name"),
     ],
 )
-def test_what_can_not_be_marked_is_refused(store: Store, yanking: Yanking, message: str) -> None:
+def test_an_impossible_mark_is_refused(store: Store, yanking: Yanking, message: str) -> None:
     before = {file.name: file.e_tag for file in store.list()}
     with pytest.raises(InputError, match=message):
         change_published_marks(store, yanking, next_front_page)
@@ -121,7 +121,7 @@ def test_a_store_without_an_index_is_refused() -> None:
         f"../../my%20dist/{NAME}",
     ],
 )
-def test_addresses_of_files_stay_as_they_were(store: Store, tmp_path: Path, url: str) -> None:
+def test_existing_file_urls_are_unchanged(store: Store, tmp_path: Path, url: str) -> None:
     page = json.loads(store.read("alpha/index.json"))
     page["files"][0]["url"] = url
     store.put("alpha/index.json", json.dumps(page).encode(), create=False)
@@ -189,7 +189,7 @@ class Unyanker:
 
 
 @pytest.mark.parametrize("swaps", [0, 1, 2, 3])
-def test_a_mark_that_goes_while_another_publishes_stays_away(store: Store, tmp_path: Path, swaps: int) -> None:
+def test_a_mark_removed_while_another_run_publishes_stays_removed(store: Store, tmp_path: Path, swaps: int) -> None:
     change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
     store.put(".rocwheel-published.json", b"{}", create=False)  # so that the pages are read
     other = Unyanker(store)
@@ -199,7 +199,7 @@ def test_a_mark_that_goes_while_another_publishes_stays_away(store: Store, tmp_p
     assert b'"yanked"' not in store.read("alpha/index.json")
 
 
-def test_after_an_unyanking_that_was_killed_nothing_is_yanked(store: Store, tmp_path: Path) -> None:
+def test_nothing_is_yanked_after_a_killed_unyanking(store: Store, tmp_path: Path) -> None:
     change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
     before = store.read("alpha/index.html")
     change_published_marks(store, Yanking({}, (NAME,)), next_front_page)
@@ -213,7 +213,7 @@ def test_after_an_unyanking_that_was_killed_nothing_is_yanked(store: Store, tmp_
     assert marks(store) == ["bad", None]
 
 
-def test_a_mark_that_somebody_puts_into_the_html_page_after_an_unyanking_counts(store: Store, tmp_path: Path) -> None:
+def test_a_mark_added_to_the_html_page_after_unyanking_counts(store: Store, tmp_path: Path) -> None:
     change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
     marked = store.read("alpha/index.html")
     change_published_marks(store, Yanking({}, (NAME,)), next_front_page)
@@ -224,7 +224,7 @@ def test_a_mark_that_somebody_puts_into_the_html_page_after_an_unyanking_counts(
 
 @pytest.mark.parametrize("name", ["alpha/index.json", "alpha/index.html", ".rocwheel-published.json", "packages.html"])
 @pytest.mark.parametrize("is_yanked", [True, False])
-def test_who_publishes_meanwhile_loses_nothing(store: Store, tmp_path: Path, name: str, is_yanked: bool) -> None:
+def test_a_concurrent_publisher_loses_nothing(store: Store, tmp_path: Path, name: str, is_yanked: bool) -> None:
     if not is_yanked:
         change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
     other = partial(publish, add(tmp_path / "other", "alpha", "2.0"), options=OPTIONS)

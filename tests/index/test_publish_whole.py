@@ -99,7 +99,7 @@ def test_distributions_metadata_and_pages_are_stored(dist: Path, store: Store) -
     assert check_whole(store) == {A, B}
 
 
-def test_the_next_run_changes_nothing(dist: Path, store: Store) -> None:
+def test_the_second_run_changes_nothing(dist: Path, store: Store) -> None:
     publish(dist, store)
     before = {file.name: file.e_tag for file in store.list()}
     report = publish(dist, store)
@@ -108,7 +108,7 @@ def test_the_next_run_changes_nothing(dist: Path, store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "deeper"])
-def test_a_store_in_the_folder_of_the_distributions_is_refused(dist: Path, name: str) -> None:
+def test_a_store_inside_the_distributions_folder_is_refused(dist: Path, name: str) -> None:
     with pytest.raises(InputError) as caught:
         publish(dist, FolderStore(dist / name))
     assert str(caught.value) == (
@@ -118,12 +118,12 @@ def test_a_store_in_the_folder_of_the_distributions_is_refused(dist: Path, name:
     assert sorted(path.name for path in dist.iterdir()) == [A, B]
 
 
-def test_the_folder_of_the_distributions_may_be_that_of_the_store(dist: Path) -> None:
+def test_the_store_may_be_the_parent_of_the_distributions_folder(dist: Path) -> None:
     store = FolderStore(dist.parent)
     assert (publish(dist, store).listed, check_whole(store)) == ((A, B), {A, B})
 
 
-def test_later_files_join_those_that_are_there(dist: Path, store: Store, tmp_path: Path) -> None:
+def test_later_files_are_added_to_existing_files(dist: Path, store: Store, tmp_path: Path) -> None:
     publish(dist, store)
     add(tmp_path / "new", "alpha", "2.0")
     add(tmp_path / "new", "gamma")
@@ -132,13 +132,13 @@ def test_later_files_join_those_that_are_there(dist: Path, store: Store, tmp_pat
     assert check_whole(store) == {A, B, "alpha-2.0-py3-none-any.whl", "gamma-1.0-py3-none-any.whl"}
 
 
-def test_a_dry_run_lists_and_changes_nothing(dist: Path, store: Store) -> None:
+def test_a_dry_run_reports_but_changes_nothing(dist: Path, store: Store) -> None:
     report = publish(dist, store, PublishOptions(is_dry_run=True))
     assert (report.uploaded, report.listed, report.pages) == ((A, B), (A, B), ("alpha", "beta"))
     assert names(store) == []
 
 
-def test_other_bytes_of_a_published_name_are_refused(dist: Path, store: Store, tmp_path: Path) -> None:
+def test_different_bytes_for_a_published_name_are_refused(dist: Path, store: Store, tmp_path: Path) -> None:
     publish(dist, store)
     add(tmp_path / "new", "alpha", text=b"x = 2\n")
     add(tmp_path / "new", "gamma")
@@ -150,14 +150,14 @@ def test_other_bytes_of_a_published_name_are_refused(dist: Path, store: Store, t
     assert check_whole(store) == {A, B}
 
 
-def test_other_bytes_of_a_stored_file_that_no_page_lists_are_refused(dist: Path, store: Store) -> None:
+def test_different_bytes_for_an_unlisted_stored_file_are_refused(dist: Path, store: Store) -> None:
     store.put(f"dist/{A}", b"other")
     with pytest.raises(TakenError, match=f"dist/{A}: exists with different bytes"):
         publish(dist, store)
     assert names(store) == [f"dist/{A}"]
 
 
-def test_a_stored_file_that_no_page_lists_is_taken_if_it_is_the_same(dist: Path, store: Store) -> None:
+def test_an_identical_unlisted_stored_file_is_accepted(dist: Path, store: Store) -> None:
     store.put(f"dist/{A}", dist / A)
     report = publish(dist, store)
     assert (report.uploaded, report.listed) == ((A, B), (A, B))  # its metadata was missing
@@ -166,7 +166,7 @@ def test_a_stored_file_that_no_page_lists_is_taken_if_it_is_the_same(dist: Path,
 
 @pytest.mark.parametrize("is_dry_run", [True, False])
 @pytest.mark.parametrize("is_there", [True, False])
-def test_other_core_metadata_of_a_stored_file_is_refused_before_anything_is_sent(
+def test_different_core_metadata_of_a_stored_file_is_refused_before_any_upload(
     dist: Path, store: Store, is_there: bool, is_dry_run: bool
 ) -> None:
     if is_there:
@@ -178,7 +178,7 @@ def test_other_core_metadata_of_a_stored_file_is_refused_before_anything_is_sent
     assert names(store) == before
 
 
-def test_other_core_metadata_of_a_listed_file_that_is_gone_is_refused(dist: Path, store: Store) -> None:
+def test_different_core_metadata_of_a_missing_listed_file_is_refused(dist: Path, store: Store) -> None:
     publish(dist, store)
     store.delete(f"dist/{A}")
     store.put(f"dist/{A}.metadata", b"other", create=False)
@@ -186,7 +186,7 @@ def test_other_core_metadata_of_a_listed_file_that_is_gone_is_refused(dist: Path
         publish(dist, store, PublishOptions(is_dry_run=True))
 
 
-def test_a_listed_file_that_is_gone_is_stored_again(dist: Path, store: Store) -> None:
+def test_a_missing_listed_file_is_stored_again(dist: Path, store: Store) -> None:
     publish(dist, store)
     store.delete(f"dist/{A}")
     assert publish(dist, store).uploaded == (A,)
@@ -201,7 +201,7 @@ def test_one_distribution_under_two_names_is_refused(dist: Path, store: Store, t
         publish(tmp_path / "new", store)
 
 
-def test_nothing_is_sent_when_one_file_is_bad(dist: Path, store: Store) -> None:
+def test_nothing_is_uploaded_if_one_file_is_bad(dist: Path, store: Store) -> None:
     (dist / "bad-1.0-py3-none-any.whl").write_bytes(b"PK")
     (dist / "name with blanks.whl").write_bytes(b"")
     with pytest.raises(ProblemsError) as caught:
@@ -211,7 +211,7 @@ def test_nothing_is_sent_when_one_file_is_bad(dist: Path, store: Store) -> None:
 
 
 @pytest.mark.parametrize("form", ["html", "json"])
-def test_marks_of_yanked_files_are_kept(dist: Path, store: Store, tmp_path: Path, form: str) -> None:
+def test_yanked_marks_in_either_page_form_are_kept(dist: Path, store: Store, tmp_path: Path, form: str) -> None:
     publish(dist, store)
     name = f"simple/alpha/index.{form}"
     page = store.read(name)
@@ -241,7 +241,7 @@ EDITED = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), EDITED)
-def test_a_page_that_somebody_has_broken_is_named_and_stays(
+def test_a_broken_page_is_reported_and_unchanged(
     dist: Path, store: Store, tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     publish(dist, store)
@@ -256,7 +256,7 @@ def test_a_page_that_somebody_has_broken_is_named_and_stays(
     assert (store.read(name), names(store)) == (content, before)
 
 
-def test_hostile_entries_of_a_page_are_refused(dist: Path, store: Store) -> None:
+def test_hostile_entries_on_a_page_are_refused(dist: Path, store: Store) -> None:
     publish(dist, store)
     page = json.loads(store.read("simple/alpha/index.json"))
     changes: tuple[dict[str, object], ...] = (
@@ -274,7 +274,7 @@ def test_hostile_entries_of_a_page_are_refused(dist: Path, store: Store) -> None
             publish(dist, store)
 
 
-def test_the_store_dates_new_files_and_dates_stay(dist: Path, store: Store, tmp_path: Path) -> None:
+def test_new_files_are_dated_by_the_store_and_existing_dates_are_kept(dist: Path, store: Store, tmp_path: Path) -> None:
     publish(dist, store, PublishOptions(upload_time=1_700_000_000_000_000))
     publish(dist, store)
     (file,) = json.loads(store.read("simple/alpha/index.json"))["files"]
@@ -288,7 +288,7 @@ def test_the_store_dates_new_files_and_dates_stay(dist: Path, store: Store, tmp_
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_a_clock_before_the_first_release_dates_no_file_in_a_folder(
+def test_a_clock_before_the_first_release_is_an_error_without_an_upload_time(
     dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     store = open_store(f"{scheme}{tmp_path}/store")
@@ -302,7 +302,7 @@ def test_a_clock_before_the_first_release_dates_no_file_in_a_folder(
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_a_file_in_a_folder_with_a_date_of_the_future_gets_the_present(dist: Path, tmp_path: Path, scheme: str) -> None:
+def test_a_file_dated_in_the_future_gets_the_current_time(dist: Path, tmp_path: Path, scheme: str) -> None:
     store = open_store(f"{scheme}{tmp_path}/store")
     store.put(f"dist/{A}", dist / A)
     os.utime(tmp_path / "store/dist" / A, (4_070_908_800, 4_070_908_800))  # 2099
@@ -311,7 +311,7 @@ def test_a_file_in_a_folder_with_a_date_of_the_future_gets_the_present(dist: Pat
     assert "2026" <= file["upload-time"] <= f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
-def test_dates_of_a_clock_that_was_ahead_are_corrected_in_a_folder(
+def test_dates_from_a_clock_that_was_ahead_are_corrected(
     dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FolderStore(tmp_path / "store")
@@ -344,7 +344,7 @@ class _Writing(Silent):
                 file.write(b"else")
 
 
-def test_a_file_that_changes_after_it_was_read_is_never_sent(dist: Path, tmp_path: Path, store: Store) -> None:
+def test_a_file_that_changes_after_it_was_read_is_never_uploaded(dist: Path, tmp_path: Path, store: Store) -> None:
     counted = CountedStore(store)
     with pytest.raises(ChangedFileError, match=rf"{A}: changed while it was being read"):
         publish(dist, counted, PublishOptions(), _Writing(dist / A))
@@ -352,7 +352,7 @@ def test_a_file_that_changes_after_it_was_read_is_never_sent(dist: Path, tmp_pat
     assert counted.requests["delete"] == 0  # nothing was there even for a moment
 
 
-def test_other_folders_of_the_store_can_be_chosen(dist: Path, store: Store) -> None:
+def test_other_folders_in_the_store_can_be_chosen(dist: Path, store: Store) -> None:
     report = publish(dist, store, PublishOptions(Layout("gfx94X/simple", "all")))
     assert report.index.endswith("gfx94X/simple")
     (file,) = json.loads(store.read("gfx94X/simple/alpha/index.json"))["files"]
@@ -361,7 +361,7 @@ def test_other_folders_of_the_store_can_be_chosen(dist: Path, store: Store) -> N
 
 
 @pytest.mark.parametrize("folder", ["/simple", "a/../b", "a//b", "simple/", ".", ".."])
-def test_a_folder_outside_of_the_store_is_refused(folder: str) -> None:
+def test_a_folder_outside_the_store_is_refused(folder: str) -> None:
     with pytest.raises(InputError, match="expected a folder below the store"):
         Layout(folder)
 
@@ -383,7 +383,7 @@ class Raced:
         self._store.swap(name, data, e_tag)
 
 
-def test_what_another_publishes_in_between_stays(dist: Path, store: Store, tmp_path: Path) -> None:
+def test_files_published_concurrently_are_kept(dist: Path, store: Store, tmp_path: Path) -> None:
     add(tmp_path / "other", "alpha", "2.0")
     add(tmp_path / "other", "gamma")
     publish(dist, Raced(store, tmp_path / "other"))  # type: ignore[arg-type]
@@ -401,7 +401,7 @@ main()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "s3"])
-def test_two_processes_at_once_both_end_up_in_the_index(
+def test_files_of_two_concurrent_processes_are_all_in_the_index(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if kind == "s3":
@@ -452,7 +452,7 @@ publish(Path(sys.argv[1]), open_store(sys.argv[2]))
 @pytest.mark.parametrize(
     ("scheme", "left"), [("file", 0), ("file", 1), ("file", 3), ("file", 5), ("file", 7), ("s3", 4), ("s3", 8)]
 )
-def test_a_killed_run_leaves_a_whole_index_and_the_next_one_goes_on(
+def test_a_killed_run_leaves_a_complete_index_that_the_next_run_continues(
     scheme: str, left: int, dist: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if scheme == "s3":
@@ -471,7 +471,7 @@ def test_a_killed_run_leaves_a_whole_index_and_the_next_one_goes_on(
     assert check_whole(store) == {A, B, "alpha-0.1-py3-none-any.whl"}
 
 
-def test_a_store_that_forbids_writing_says_so(dist: Path, faulty: FaultyServer) -> None:
+def test_a_read_only_store_is_reported(dist: Path, faulty: FaultyServer) -> None:
     with pytest.raises(ForbiddenError, match="web servers are read-only"):
         publish(dist, _without_listing(open_store(faulty.address)))
 
@@ -482,13 +482,13 @@ def _without_listing(store: Store) -> Store:
 
 
 @pytest.mark.slow
-def test_a_bucket_that_is_missing_is_named_before_anything_is_sent(dist: Path, s3: S3Server) -> None:
+def test_a_missing_bucket_is_reported_before_any_upload(dist: Path, s3: S3Server) -> None:
     with pytest.raises(MissingStoreError, match="the bucket does not exist"):
         publish(dist, open_store("s3://no-such-bucket"))
 
 
 @pytest.mark.slow
-def test_a_large_file_appears_whole_and_is_never_replaced(s3: S3Server, tmp_path: Path) -> None:
+def test_a_large_file_appears_atomically_and_is_never_replaced(s3: S3Server, tmp_path: Path) -> None:
     store = open_store(f"s3://{BUCKET}")
     large = tmp_path / "large"
     large.write_bytes(bytes(33 << 20))
@@ -509,7 +509,7 @@ def add_device(dist: Path, *targets: str) -> None:
 VARIANTS = "simple/rocm-sdk-device/rocm_sdk_device-7.0.0-variants.json"
 
 
-def test_variants_are_listed_beside_the_page_before_it_lists_their_wheels(dist: Path, store: Store) -> None:
+def test_the_variants_file_is_written_before_the_page_lists_the_variant_wheels(dist: Path, store: Store) -> None:
     add_device(dist, "gfx942")
     publish(dist, store)
     assert sorted(json.loads(store.read(VARIANTS))["variants"]) == ["gfx942", "null"]
@@ -522,7 +522,7 @@ def test_variants_are_listed_beside_the_page_before_it_lists_their_wheels(dist: 
     assert listed["size"] == len(store.read(VARIANTS))
 
 
-def test_variants_of_two_publishers_are_listed_together(tmp_path: Path, store: Store) -> None:
+def test_variants_of_two_publishers_are_merged(tmp_path: Path, store: Store) -> None:
     for number, target in enumerate(("gfx942", "gfx1100")):
         folder = tmp_path / str(number)
         add_device(folder, target)
@@ -533,7 +533,7 @@ def test_variants_of_two_publishers_are_listed_together(tmp_path: Path, store: S
     assert (again.uploaded, again.pages) == ((), ())
 
 
-def test_variants_that_contradict_the_published_ones_are_refused(tmp_path: Path, dist: Path, store: Store) -> None:
+def test_variants_that_contradict_published_variants_are_refused(tmp_path: Path, dist: Path, store: Store) -> None:
     add_variant_wheel(dist, "demo", "a", variant_document("a", ["gfx942"]))
     publish(dist, store)
     (tmp_path / "other").mkdir()
@@ -545,7 +545,7 @@ def test_variants_that_contradict_the_published_ones_are_refused(tmp_path: Path,
         publish(tmp_path / "other", store)
 
 
-def test_what_a_killed_run_left_in_a_folder_is_removed_though_no_page_changes(dist: Path, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed_even_if_no_page_changes(dist: Path, tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "store")
     publish(dist, store)
     left = tmp_path / "store/simple/alpha/.index.html.abcdefgh.rocwheel"

@@ -49,7 +49,7 @@ def urls(store: Store, index: str) -> dict[str, list[str]]:
     return {name: [file["url"] for file in page["files"]] for name, page in pages.items()}
 
 
-def test_each_family_has_an_index_of_its_files_and_of_those_that_all_share(dist: Path, store: Store) -> None:
+def test_each_family_has_an_index_of_its_own_and_the_shared_files(dist: Path, store: Store) -> None:
     report = publish(dist, store)
     assert urls(store, "simple") == {"core": [f"../../dist/{CORE}"]}
     for family in ("gfx103X", "gfx94X"):
@@ -62,7 +62,7 @@ def test_each_family_has_an_index_of_its_files_and_of_those_that_all_share(dist:
     assert report.families["gfx94X"] == PublishedFamily("memory:/simple/gfx94X", (CORE, DEVEL), ("core", "devel"))
 
 
-def test_the_next_run_of_families_changes_nothing(dist: Path, store: Store) -> None:
+def test_the_second_run_with_families_changes_nothing(dist: Path, store: Store) -> None:
     publish(dist, store)
     before = {file.name: file.e_tag for file in store.list()}
     report = publish(dist, store)
@@ -77,14 +77,14 @@ def test_families_without_shared_files_are_published(dist: Path, store: Store) -
     assert list(urls(store, "simple/gfx94X")) == ["devel"]
 
 
-def test_a_family_that_is_called_like_a_project_is_refused(dist: Path, store: Store) -> None:
+def test_a_family_with_the_name_of_a_project_is_refused(dist: Path, store: Store) -> None:
     add(dist / "core", "other")
     with pytest.raises(InputError, match="simple/core: is the page of a project"):
         publish(dist, store)
     assert list(store.list()) == []
 
 
-def test_problems_of_all_families_are_reported_once_and_nothing_is_sent(dist: Path, store: Store) -> None:
+def test_problems_in_all_families_are_reported_once_and_nothing_is_uploaded(dist: Path, store: Store) -> None:
     for folder in (dist, dist / "gfx94X"):
         (folder / "bad-1.0-py3-none-any.whl").write_bytes(b"PK")
     with pytest.raises(ProblemsError) as caught:
@@ -104,7 +104,7 @@ def buttons(store: Store) -> list[str]:
 FRONT = PublishOptions(make_front=next_front_page)
 
 
-def test_the_pages_of_all_lead_to_families_and_those_back(dist: Path, store: Store) -> None:
+def test_the_main_pages_link_to_families_and_back(dist: Path, store: Store) -> None:
     publish(dist, store, FRONT)
     assert families_on(store) == ["gfx103X", "gfx94X"]
     assert buttons(store) == ["packages.html", "gfx103X/packages.html", "gfx94X/packages.html"]
@@ -114,7 +114,7 @@ def test_the_pages_of_all_lead_to_families_and_those_back(dist: Path, store: Sto
     assert {file.name: file.e_tag for file in store.list()} == before
 
 
-def test_families_that_others_have_published_are_named_too(dist: Path, store: Store, tmp_path: Path) -> None:
+def test_families_from_other_publishers_are_also_listed(dist: Path, store: Store, tmp_path: Path) -> None:
     shutil.move(dist / "gfx94X", tmp_path / "gfx94X")
     publish(dist, store, FRONT)
     shutil.move(dist / "gfx103X", tmp_path / "gone")
@@ -127,7 +127,7 @@ def test_families_that_others_have_published_are_named_too(dist: Path, store: St
     assert buttons(store) == ["packages.html", "gfx103X/packages.html", "gfx94X/packages.html"]
 
 
-def test_a_family_that_somebody_has_removed_is_named_no_more(dist: Path, store: Store) -> None:
+def test_a_removed_family_is_no_longer_listed(dist: Path, store: Store) -> None:
     publish(dist, store, FRONT)
     for file in list(store.list("simple/gfx94X")):
         store.delete(file.name)
@@ -137,7 +137,7 @@ def test_a_family_that_somebody_has_removed_is_named_no_more(dist: Path, store: 
     assert buttons(store) == ["packages.html", "gfx103X/packages.html"]
 
 
-def test_a_gpu_leads_to_the_family_that_has_packages_for_it(dist: Path, store: Store) -> None:
+def test_a_gpu_links_to_the_family_with_its_packages(dist: Path, store: Store) -> None:
     targets: dict[str, Path | bytes] = {"fam-1.0.dist-info/rocm_targets.json": b'{"rocm_targets": ["gfx942"]}'}
     make_wheel(dist / "gfx94X", "fam", targets, tag="py3-none-any", is_purelib=True)
     publish(dist, store, FRONT)
@@ -147,7 +147,7 @@ def test_a_gpu_leads_to_the_family_that_has_packages_for_it(dist: Path, store: S
 @pytest.mark.parametrize(
     "name", ["gfx103X/index.html", "gfx103X/packages.html", "index.json", "index.html", "packages.html"]
 )
-def test_families_of_two_publishers_at_once_are_both_named(dist: Path, store: Store, tmp_path: Path, name: str) -> None:
+def test_families_of_concurrent_publishers_are_both_listed(dist: Path, store: Store, tmp_path: Path, name: str) -> None:
     add(tmp_path / "other", "core")
     shutil.move(dist / "gfx94X", tmp_path / "other")
     other = partial(publish, tmp_path / "other", options=FRONT)
@@ -156,7 +156,7 @@ def test_families_of_two_publishers_at_once_are_both_named(dist: Path, store: St
     assert buttons(store) == ["packages.html", "gfx103X/packages.html", "gfx94X/packages.html"]
 
 
-def test_a_family_of_a_hostile_name_is_escaped_everywhere(dist: Path, store: Store) -> None:
+def test_a_family_with_a_hostile_name_is_escaped_everywhere(dist: Path, store: Store) -> None:
     name = '<b>\u00e4 100% "$x"'
     add(dist / name, "devel")
     publish(dist, store, FRONT)
@@ -171,7 +171,7 @@ def test_a_family_of_a_hostile_name_is_escaped_everywhere(dist: Path, store: Sto
 
 
 @pytest.mark.parametrize("name", ["packages.html", "index.html", "index.json"])
-def test_a_family_that_is_called_like_a_page_is_refused(dist: Path, store: Store, name: str) -> None:
+def test_a_family_with_the_name_of_a_page_is_refused(dist: Path, store: Store, name: str) -> None:
     add(dist / name, "other")
     with pytest.raises(InputError, match=f"simple/{name}: is a page of the index"):
         publish(dist, store, FRONT)

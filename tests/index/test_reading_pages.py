@@ -24,7 +24,7 @@ def page(**file: Any) -> bytes:
     return json.dumps({"meta": {"api-version": "1.1"}, "name": "x", "files": files}).encode()
 
 
-def test_a_json_page_says_everything() -> None:
+def test_all_fields_of_a_json_page_are_read() -> None:
     more: dict[str, Any] = {"size": 3, "requires-python": ">=3", "yanked": "bad", "upload-time": "2026-01-01T00:00:00Z"}
     (found,) = read_json_page(page(**more, **{"core-metadata": {"sha256": B}})).files
     assert found == RawFile(f"../{NAME}", NAME, {"sha256": A}, 3, ">=3", {"sha256": B}, "bad", "2026-01-01T00:00:00Z")
@@ -40,16 +40,16 @@ def test_a_json_page_says_everything() -> None:
         ({"core-metadata": {"sha256": B}, "dist-info-metadata": False}, {"sha256": B}),
     ],
 )
-def test_promises_of_metadata_in_json(keys: dict[str, Any], expected: dict[str, str] | None) -> None:
+def test_core_metadata_fields_in_json_are_read(keys: dict[str, Any], expected: dict[str, str] | None) -> None:
     assert read_json_page(page(**keys)).files[0].metadata_hashes == expected
 
 
 @pytest.mark.parametrize(("yanked", "expected"), [(False, None), (True, ""), ("why", "why"), ("", None), (None, None)])
-def test_marks_of_yanked_files_in_json(yanked: object, expected: str | None) -> None:
+def test_yanked_fields_in_json_are_read(yanked: object, expected: str | None) -> None:
     assert read_json_page(page(yanked=yanked)).files[0].yanked_reason == expected
 
 
-def test_an_html_page_says_everything() -> None:
+def test_all_fields_of_an_html_page_are_read() -> None:
     html = (
         f'<!DOCTYPE html><base href="/files/"><a href="{NAME}#sha256={A}" data-requires-python="&gt;=3" '
         f'data-core-metadata="sha256={B}" data-yanked="b&amp;d">{NAME}</a>'
@@ -67,19 +67,19 @@ def test_an_html_page_says_everything() -> None:
         (b"<base target=y><base href=x/>", "x/"),
     ],
 )
-def test_the_first_base_with_an_address_counts_an_empty_one_too(bases: bytes, expected: str) -> None:
+def test_the_first_base_with_an_href_counts_even_if_empty(bases: bytes, expected: str) -> None:
     assert read_html_page(bases).base == expected
 
 
 @pytest.mark.parametrize("text", [b"<a ", b"<a href=", b"<a b='c'", b"<!--"])
-def test_a_page_of_tags_that_nothing_closes_is_read_at_once(text: bytes) -> None:
+def test_a_page_of_unclosed_tags_is_read_in_linear_time(text: bytes) -> None:
     # Python's parser, until 2025, took minutes for it.
     page = b'<a href="x.whl">x</a> ' + text * 60_000
     assert attempt(Harness("test.page", read_html_page, lambda: [page]), page) is None
     assert [file.url for file in read_html_page(page).files] == ["x.whl"]
 
 
-def test_sloppy_html_is_read_as_browsers_do() -> None:
+def test_sloppy_html_is_read_like_browsers_do() -> None:
     html = b"<A HREF=a-1.tar.gz>a\n<a name=x>b<a href=' c-1.tar.gz '>c <b>d</b></a><![nonsense<a href=e>"
     found = read_html_page(html)
     assert [file.url for file in found.files] == ["a-1.tar.gz", "c-1.tar.gz"]
@@ -94,14 +94,14 @@ def test_sloppy_html_is_read_as_browsers_do() -> None:
     ],
     ids=["json", "html"],
 )
-def test_a_major_version_to_come_is_refused(read: Any) -> None:
+def test_a_future_major_version_is_refused(read: Any) -> None:
     read("1.9")
     with pytest.raises(UnreadablePageError, match=r"has version '2\.0' of the index format"):
         read("2.0")
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"files": 3}', b'{"files": [{}]}', b"[" * 100_000, b"\xff"])
-def test_other_text_is_no_json_page(data: bytes) -> None:
+def test_text_that_is_not_a_json_page_is_refused(data: bytes) -> None:
     with pytest.raises(UnreadablePageError, match="is not a page of a package index"):
         read_json_page(data)
 
@@ -113,7 +113,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=40).map("".join) | st.binary(max_size=200).map(lambda data: data.decode("latin-1")))
-def test_any_html_is_read_and_what_is_trusted_of_it_is_safe(text: str) -> None:
+def test_any_html_page_is_read_and_only_safe_entries_are_trusted(text: str) -> None:
     try:
         found = read_html_page(text.encode(errors="replace"))
     except UnreadablePageError:
@@ -129,7 +129,7 @@ def test_any_html_is_read_and_what_is_trusted_of_it_is_safe(text: str) -> None:
                   "size": st.integers() | st.none(), "yanked": st.booleans() | st.text(max_size=3)},
     )
 )  # fmt: skip
-def test_any_json_is_read_and_what_is_trusted_of_it_is_safe(file: dict[str, Any]) -> None:
+def test_any_json_page_is_read_and_only_safe_entries_are_trusted(file: dict[str, Any]) -> None:
     try:
         found = read_json_page(json.dumps({"files": [file]}).encode())
     except UnreadablePageError:

@@ -46,30 +46,30 @@ def requests(dist: Path, store: Store, options: PublishOptions | None = None) ->
     return dict(counted.requests)
 
 
-def test_new_files_take_a_put_for_each_file_and_page(dist: Path, store: Store) -> None:
+def test_each_new_file_and_page_takes_one_put_request(dist: Path, store: Store) -> None:
     # Each project has a wheel, its metadata and two pages; the index has two pages, notes and the front page.
     assert requests(dist, store) == {"put": 4 * COUNT + 4, "list": 4, "get": 1}
 
 
-def test_nothing_new_takes_listings_and_the_pages_of_the_index(dist: Path, store: Store) -> None:
+def test_a_run_with_nothing_new_only_lists_files_and_reads_the_index_pages(dist: Path, store: Store) -> None:
     requests(dist, store)
     assert requests(dist, store) == {"list": 3, "get": 4}
 
 
-def test_one_more_file_takes_its_puts_alone(dist: Path, store: Store) -> None:
+def test_one_new_file_adds_only_its_own_put_requests(dist: Path, store: Store) -> None:
     requests(dist, store)
     add(dist, "one_more")
     assert requests(dist, store) == {"list": 4, "get": 4, "put": 4 + 4}
 
 
-def test_without_the_notes_pages_are_read_once_more(dist: Path, store: Store) -> None:
+def test_pages_are_read_once_more_without_the_notes(dist: Path, store: Store) -> None:
     requests(dist, store)
     store.delete("simple/.rocwheel-published.json")
     assert requests(dist, store) == {"list": 3, "get": 4 + 2 * COUNT, "put": 1}
     assert requests(dist, store) == {"list": 3, "get": 4}
 
 
-def test_damaged_notes_are_made_anew(dist: Path, store: Store) -> None:
+def test_damaged_notes_are_rewritten(dist: Path, store: Store) -> None:
     requests(dist, store)
     for damaged in (b"{", b"[]", b'{"projects": {"p1": 3}}', b'{"format": 99, "projects": {}}', b"\xff"):
         store.put("simple/.rocwheel-published.json", damaged, create=False)
@@ -77,7 +77,7 @@ def test_damaged_notes_are_made_anew(dist: Path, store: Store) -> None:
         assert requests(dist, store) == {"list": 3, "get": 4}
 
 
-def test_files_that_were_read_before_are_not_read_again(
+def test_only_changed_files_are_read_again(
     dist: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = PublishOptions(make_front=next_front_page, cache=tmp_path / "cache")

@@ -60,14 +60,14 @@ def test_one_index_lists_the_files_of_all_folders(folders: list[Path], output: P
         assert (output / "project" / f"{url}.metadata").resolve().is_file()
 
 
-def test_an_index_holds_the_files_of_all_folders(folders: list[Path], output: Path) -> None:
+def test_copies_from_all_folders_are_in_the_index(folders: list[Path], output: Path) -> None:
     write_index(folders, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert (output / "b/b-1.0-py3-none-any.whl").is_file()
     assert (output / "both/both-2.0-py3-none-any.whl.metadata").is_file()
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_what_stands_is_not_read_again(
+def test_unchanged_files_and_pages_are_not_read_again(
     folders: list[Path], output: Path, placement: FilePlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = time.time_ns
@@ -79,7 +79,7 @@ def test_what_stands_is_not_read_again(
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_what_leads_to_a_folder_that_is_not_given_any_more_is_removed(
+def test_links_to_folders_that_are_no_longer_given_are_removed(
     folders: list[Path], output: Path, placement: FilePlacement
 ) -> None:
     write_index(folders, output, options=IndexOptions(placement=placement))
@@ -91,9 +91,7 @@ def test_what_leads_to_a_folder_that_is_not_given_any_more_is_removed(
     assert not (output / "a").exists()
 
 
-def test_two_files_of_one_name_with_different_bytes_are_refused(
-    folders: list[Path], add_wheel: AddWheel, output: Path
-) -> None:
+def test_different_files_with_the_same_name_are_refused(folders: list[Path], add_wheel: AddWheel, output: Path) -> None:
     wheel = add_wheel("shared", "1.0", "Keywords: other")
     with pytest.raises(ProblemsError) as caught:
         write_index(folders, output)
@@ -104,7 +102,7 @@ def test_two_files_of_one_name_with_different_bytes_are_refused(
     assert not output.exists()
 
 
-def test_a_folder_that_is_given_twice_is_refused(folders: list[Path], output: Path) -> None:
+def test_a_folder_given_twice_is_refused(folders: list[Path], output: Path) -> None:
     with pytest.raises(
         InputError, match=re.escape("the same folder is specified twice. Specify each folder only once.")
     ):
@@ -112,7 +110,7 @@ def test_a_folder_that_is_given_twice_is_refused(folders: list[Path], output: Pa
     assert not output.exists()
 
 
-def test_a_file_of_any_folder_is_yanked(folders: list[Path], output: Path) -> None:
+def test_a_file_in_any_folder_can_be_yanked(folders: list[Path], output: Path) -> None:
     write_index(folders, output)
     assert write_index(folders, output, options=IndexOptions(yanking=Yanking({"b-1.0-py3-none-any.whl": "bad"}))).yanked
     assert b'data-yanked="bad"' in (output / "b/index.html").read_bytes()

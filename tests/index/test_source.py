@@ -31,7 +31,7 @@ JSON_PAGE = json.dumps(
      (JSON_PAGE, "application/json")],
     ids=["html", "new html", "json", "plain json"],
 )  # fmt: skip
-def test_pages_of_any_server_are_read(server: Server, data: bytes, kind: str) -> None:
+def test_index_pages_from_any_server_can_be_read(server: Server, data: bytes, kind: str) -> None:
     server.add("/simple/x/", Reply(data, kind))
     listing = IndexSource(f"{server.address}/simple").read_project("X")
     assert listing
@@ -39,7 +39,7 @@ def test_pages_of_any_server_are_read(server: Server, data: bytes, kind: str) ->
     assert JSON in server.requests[0][1]["accept"]
 
 
-def test_relative_addresses_begin_where_a_redirect_has_ended(server: Server) -> None:
+def test_relative_urls_are_resolved_against_the_redirected_url(server: Server) -> None:
     server.add("/simple/x/", Reply(status=301, Location="/mirror/deep/x/"))
     server.add("/mirror/deep/x/", Reply(HTML_PAGE))
     listing = IndexSource(f"{server.address}/simple/").read_project("x")
@@ -47,7 +47,7 @@ def test_relative_addresses_begin_where_a_redirect_has_ended(server: Server) -> 
     assert [file.url for file in listing.files] == [f"{server.address}/mirror/dist/{NAME}"]
 
 
-def test_what_else_a_page_lists_is_sorted_out(server: Server) -> None:
+def test_other_files_are_ignored_and_untrustworthy_links_are_reported(server: Server) -> None:
     more = f'<a href="evil%2f{NAME}#sha256={A}">e</a><a href="y-1.tar.gz#sha256={A}">y</a><a href="{NAME}#sha256={B}">'
     server.add("/x/", Reply(HTML_PAGE + more.encode()))
     listing = IndexSource(server.address).read_project("x")
@@ -61,7 +61,7 @@ def test_what_else_a_page_lists_is_sorted_out(server: Server) -> None:
     ]
 
 
-def test_a_project_without_a_page_is_none(server: Server) -> None:
+def test_read_project_returns_none_for_a_project_without_a_page(server: Server) -> None:
     assert IndexSource(server.address).read_project("x") is None
 
 
@@ -74,7 +74,7 @@ def test_a_project_without_a_page_is_none(server: Server) -> None:
     ],
     ids=["type", "text", "version"],
 )
-def test_pages_of_something_else_are_errors(server: Server, data: bytes, kind: str, message: str) -> None:
+def test_pages_that_are_not_index_pages_are_errors(server: Server, data: bytes, kind: str, message: str) -> None:
     server.add("/x/", Reply(data, kind))
     with pytest.raises(InputError) as caught:
         IndexSource(server.address).read_project("x")
@@ -82,7 +82,7 @@ def test_pages_of_something_else_are_errors(server: Server, data: bytes, kind: s
 
 
 @pytest.mark.parametrize(("name", "data"), [("index.json", JSON_PAGE), ("index.html", HTML_PAGE)])
-def test_an_index_in_a_folder_is_read_by_its_url(tmp_path: Path, name: str, data: bytes) -> None:
+def test_an_index_in_a_folder_can_be_read_by_its_file_url(tmp_path: Path, name: str, data: bytes) -> None:
     folder = tmp_path / "the index"
     (folder / "simple/x").mkdir(parents=True)
     (folder / "dist").mkdir()
@@ -98,6 +98,6 @@ def test_an_index_in_a_folder_is_read_by_its_url(tmp_path: Path, name: str, data
         source.projects()
 
 
-def test_a_text_that_is_no_url_is_refused() -> None:
+def test_text_that_is_not_a_url_is_refused() -> None:
     with pytest.raises(InputError, match=r"simple: is not a URL; expected http://, https://, file://, or s3://"):
         IndexSource("simple")

@@ -44,7 +44,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_pages_of_a_project_are_made_again_only_when_its_files_have_changed(
+def test_pages_of_a_project_are_rewritten_only_when_its_files_change(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str], placement: FilePlacement
 ) -> None:
     for project in ("a", "b", "c"):
@@ -91,7 +91,7 @@ def _remove_with_its_folder(page: Path) -> None:
     [_edit, _edit_and_keep_the_date, _replace, lambda page: page.unlink(), _remove_with_its_folder],
     ids=["edited", "edited with its date", "replaced", "removed", "removed with its folder"],
 )
-def test_a_page_that_somebody_spoiled_is_mended(
+def test_a_spoiled_page_is_restored(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str], spoil: Callable[[Path], None], name: str
 ) -> None:
     add_wheel("a")
@@ -106,7 +106,7 @@ def test_a_page_that_somebody_spoiled_is_mended(
     assert (page.read_bytes(), made) == (right, ["a"])
 
 
-def test_a_project_that_a_file_has_left_is_made_again_only_once(
+def test_a_project_is_rewritten_only_once_after_a_file_was_removed(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
 ) -> None:
     gone, _ = add_wheel("a"), add_wheel("a", "2.0")
@@ -118,7 +118,7 @@ def test_a_project_that_a_file_has_left_is_made_again_only_once(
         assert made == expected
 
 
-def test_a_hidden_file_of_somebody_else_makes_a_project_again_only_once(
+def test_an_unknown_hidden_file_causes_a_project_to_be_rewritten_only_once(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
 ) -> None:
     add_wheel("a")
@@ -130,7 +130,7 @@ def test_a_hidden_file_of_somebody_else_makes_a_project_again_only_once(
         assert made == expected
 
 
-def test_pages_lead_to_the_files_where_another_run_puts_them(
+def test_pages_link_to_the_files_where_the_latest_run_placed_them(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
 ) -> None:
     wheel = add_wheel("a")
@@ -140,7 +140,7 @@ def test_pages_lead_to_the_files_where_another_run_puts_them(
     assert made == ["a", "a"]
 
 
-def test_a_folder_that_somebody_moved_and_linked_to_is_refused(
+def test_a_project_folder_replaced_by_a_symlink_is_refused(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
 ) -> None:
     add_wheel("a")
@@ -152,7 +152,7 @@ def test_a_folder_that_somebody_moved_and_linked_to_is_refused(
     assert made == ["a"]
 
 
-def test_what_a_run_leaves_that_is_killed_at_the_side_of_another_is_removed(
+def test_leftovers_of_a_concurrent_run_are_removed_once_it_is_killed(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
 ) -> None:
     add_wheel("a")

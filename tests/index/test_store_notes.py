@@ -46,7 +46,7 @@ def pages(store: Store) -> dict[str, bytes]:
 
 
 @given(data=st.binary(max_size=200))
-def test_bytes_that_are_no_notes_are_none(data: bytes) -> None:
+def test_malformed_notes_are_read_as_empty(data: bytes) -> None:
     store = ObjectStore(obstore.store.MemoryStore(), "memory://")
     store.put(".rocwheel-published.json", data)
     assert NotesFile(store, "").notes == Notes()

@@ -43,14 +43,14 @@ def shown(store: Store) -> dict[str, bool]:
     return {name: f">{name}<".encode() in page for name in ("alpha", "beta")}
 
 
-def test_it_shows_what_is_published_and_for_which_gpu(tmp_path: Path, store: Store) -> None:
+def test_the_front_page_shows_published_projects_and_their_gpus(tmp_path: Path, store: Store) -> None:
     publish(add(tmp_path / "dist", "alpha"), store, OPTIONS)
     assert shown(store) == {"alpha": True, "beta": False}
     assert b"gfx1100" in store.read(PAGE)
     assert b'action="packages.html"' in store.read("simple/index.html")
 
 
-def test_what_others_published_stays_on_it_with_its_gpus(tmp_path: Path, store: Store) -> None:
+def test_projects_of_other_publishers_stay_on_the_front_page_with_their_gpus(tmp_path: Path, store: Store) -> None:
     publish(add(tmp_path / "one", "alpha"), store, OPTIONS)
     before = store.read(PAGE)
     publish(make_wheel(tmp_path / "two", "beta", {}, tag="py3-none-any", is_purelib=True).parent, store, OPTIONS)
@@ -58,14 +58,14 @@ def test_what_others_published_stays_on_it_with_its_gpus(tmp_path: Path, store: 
     assert store.read(PAGE).count(b"gfx1100") >= before.count(b"gfx1100") > 0
 
 
-def test_without_the_notes_it_shows_all_projects(tmp_path: Path, store: Store) -> None:
+def test_the_front_page_shows_all_projects_even_without_the_notes(tmp_path: Path, store: Store) -> None:
     publish(add(tmp_path / "one", "alpha"), store, OPTIONS)
     store.delete("simple/.rocwheel-published.json")
     publish(add(tmp_path / "two", "beta"), store, OPTIONS)
     assert shown(store) == {"alpha": True, "beta": True}
 
 
-def test_a_project_whose_pages_were_removed_leaves_it(tmp_path: Path, store: Store) -> None:
+def test_a_project_whose_pages_were_removed_is_removed_from_the_front_page(tmp_path: Path, store: Store) -> None:
     publish(add(tmp_path / "one", "alpha"), store, OPTIONS)
     for form in ("html", "json"):
         store.delete(f"simple/alpha/index.{form}")
@@ -73,14 +73,14 @@ def test_a_project_whose_pages_were_removed_leaves_it(tmp_path: Path, store: Sto
     assert shown(store) == {"alpha": False, "beta": True}
 
 
-def test_its_address_stays_until_another_is_given(tmp_path: Path, store: Store) -> None:
+def test_the_url_on_the_front_page_is_kept_until_another_is_given(tmp_path: Path, store: Store) -> None:
     url = "https://example.org/rocm/simple/"
     publish(add(tmp_path / "one", "alpha"), store, PublishOptions(make_front=lambda _: front_page(url)))
     publish(add(tmp_path / "two", "beta"), store, OPTIONS)
     assert url.encode() in store.read(PAGE)
 
 
-def test_a_page_that_is_somebody_elses_is_named_and_stays(tmp_path: Path, store: Store) -> None:
+def test_a_front_page_that_rocwheel_did_not_write_is_reported_and_kept(tmp_path: Path, store: Store) -> None:
     store.put(PAGE, b"<html>mine</html>")
     with pytest.raises(InputError, match=r"packages\.html: is a page that this command did not write"):
         publish(add(tmp_path / "one", "alpha"), store, OPTIONS)
@@ -94,7 +94,7 @@ FILES = [f"simple/{name}" for name in ("alpha/index.json", "alpha/index.html", "
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_two_publishers_at_once_are_both_on_it(tmp_path: Path, store: Store, name: str) -> None:
+def test_two_concurrent_publishers_are_both_on_the_front_page(tmp_path: Path, store: Store, name: str) -> None:
     add(tmp_path / "two", "alpha", "2.0")
     raced = RacedStore(store, name, partial(publish, add(tmp_path / "two", "beta"), options=OPTIONS))
     publish(add(tmp_path / "one", "alpha"), cast("Store", raced), OPTIONS)
@@ -107,7 +107,7 @@ def test_two_publishers_at_once_are_both_on_it(tmp_path: Path, store: Store, nam
 
 
 @pytest.mark.parametrize("has_news", [False, True])
-def test_what_another_publishes_between_the_notes_and_the_page_stays_on_it(
+def test_a_project_published_between_reading_the_notes_and_the_page_is_kept(
     tmp_path: Path, store: Store, has_news: bool
 ) -> None:
     class RacedRead:

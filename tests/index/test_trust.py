@@ -31,7 +31,7 @@ def raw(url: str = WHEEL, **more: Any) -> RawFile:
     ],
     ids=["beside", "relative", "root", "host", "absolute"],
 )
-def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
+def test_file_urls_are_parsed_like_browsers_do(url: str, found: str) -> None:
     file = check_file(raw(url), "rocm-sdk", PAGE)
     assert file
     assert (file.url, file.filename, file.project, file.version) == (found, WHEEL, "rocm-sdk", "1.0")
@@ -62,23 +62,23 @@ def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
         "hash", "md5", "malformed", "size", "huge",
     ],
 )  # fmt: skip
-def test_what_is_not_trusted(file: RawFile, message: str) -> None:
+def test_untrustworthy_files_are_refused(file: RawFile, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         check_file(file, "rocm-sdk", PAGE)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "rocm_sdk-1.0.zip", "rocm_sdk-1.0-py3-none-any-GFX942.whl", "x.tar.gz"])
-def test_what_is_no_distribution_by_its_name_is_passed_over(name: str) -> None:
+def test_files_that_are_not_distributions_by_name_are_skipped(name: str) -> None:
     assert check_file(raw(name), "rocm-sdk", PAGE) is None
 
 
-def test_wheel_variants_are_known_by_their_labels() -> None:
+def test_wheel_variants_are_recognized_by_their_labels() -> None:
     file = check_file(raw("rocm_sdk-1.0-py3-none-any-gfx942.whl"), "rocm-sdk", PAGE)
     assert file
     assert (file.project, file.version, file.label) == ("rocm-sdk", "1.0", "gfx942")
 
 
-def test_lists_of_wheel_variants_are_found_where_none_may_lead_elsewhere() -> None:
+def test_lists_of_wheel_variants_are_found_but_may_not_point_elsewhere() -> None:
     name = "rocm_sdk-1.0-variants.json"
     assert check_variants_list(raw(name, hashes={}), PAGE) == (name, f"https://host/simple/rocm-sdk/{name}")
     assert check_variants_list(raw(WHEEL), PAGE) is None
@@ -86,22 +86,22 @@ def test_lists_of_wheel_variants_are_found_where_none_may_lead_elsewhere() -> No
         check_variants_list(raw(f"http://host/{name}"), PAGE)
 
 
-def test_passwords_are_in_no_message() -> None:
+def test_error_messages_contain_no_passwords() -> None:
     with pytest.raises(InputError) as caught:
         check_file(raw(hashes={}), "rocm-sdk", "https://me:secret@host/simple/rocm-sdk/")
     assert "secret" not in str(caught.value)
 
 
-def test_addresses_in_a_bucket_are_relative_like_others() -> None:
+def test_relative_urls_in_a_bucket_are_resolved() -> None:
     assert join_url("s3://b/simple/x/", "../../dist/x.whl") == "s3://b/dist/x.whl"
     assert join_url("s3://b/simple/x/", "https://h/x.whl") == "https://h/x.whl"
 
 
-def test_names_of_projects_are_normalized_and_others_left_out() -> None:
+def test_project_names_are_normalized_and_invalid_names_are_omitted() -> None:
     page = RawPage(projects=("Rocm_SDK", "rocm.sdk", "../evil", "", "torch"))
     assert trusted_projects(page) == ("rocm-sdk", "torch")
 
 
 @pytest.mark.parametrize("name", [f"a-{'1' * 5000}-py3-none-any.whl", f"a-{'1' * 5000}.tar.gz"])
-def test_a_version_of_more_digits_than_python_makes_a_number_of_is_none(name: str) -> None:
+def test_a_version_with_more_digits_than_python_can_parse_is_skipped(name: str) -> None:
     assert check_file(raw(name), "a", PAGE) is None

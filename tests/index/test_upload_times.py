@@ -46,13 +46,13 @@ def times(output: Path, project: str = "a") -> list[str]:
     return [file["upload-time"] for file in json.loads((output / project / "index.json").read_bytes())["files"]]
 
 
-def test_a_file_was_uploaded_when_it_was_last_written(wheel: Path, dist_dir: Path, output: Path) -> None:
+def test_the_upload_time_of_a_file_is_its_modification_time(wheel: Path, dist_dir: Path, output: Path) -> None:
     os.utime(wheel, ns=(0, MAY * 10**9 + 123_456_789))
     write_index(dist_dir, output)
     assert times(output) == ["2026-05-01T00:00:00.123456Z"]
 
 
-def test_a_given_time_is_that_of_new_files_alone(
+def test_a_given_upload_time_applies_only_to_new_files(
     wheel: Path, add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     write_index(dist_dir, output)
@@ -75,7 +75,7 @@ def _remove_pages(output: Path) -> None:
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
 @pytest.mark.parametrize("spoil", [_keep, _forget, _remove_pages])
-def test_a_file_that_stands_keeps_its_time_whatever_its_date(
+def test_an_existing_file_keeps_its_upload_time_regardless_of_its_date(
     wheel: Path, dist_dir: Path, output: Path, spoil: Callable[[Path], None], placement: FilePlacement
 ) -> None:
     write_index(dist_dir, output, options=IndexOptions(placement=placement))
@@ -85,14 +85,14 @@ def test_a_file_that_stands_keeps_its_time_whatever_its_date(
     assert times(output) == [MAY_TEXT]
 
 
-def test_a_file_with_other_bytes_has_a_new_time(wheel: Path, add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_changed_file_gets_a_new_time(wheel: Path, add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     write_index(dist_dir, output)
     os.utime(add_wheel("a", "1.0", "Keywords: other"), (JUNE, JUNE))
     write_index(dist_dir, output)
     assert times(output) == [JUNE_TEXT]
 
 
-def test_a_file_of_the_future_is_uploaded_now_and_named(
+def test_a_file_dated_in_the_future_gets_the_current_time_and_is_reported(
     wheel: Path, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.utime(wheel, (JUNE, JUNE))
@@ -101,7 +101,7 @@ def test_a_file_of_the_future_is_uploaded_now_and_named(
     assert times(output) == [MAY_TEXT]
 
 
-def test_a_time_that_a_wrong_clock_gave_is_mended(
+def test_an_upload_time_from_a_wrong_clock_is_corrected(
     wheel: Path, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: (JUNE + 10**8) * 10**9)
@@ -113,7 +113,7 @@ def test_a_time_that_a_wrong_clock_gave_is_mended(
     assert times(output) == [MAY_TEXT]
 
 
-def test_a_clock_of_1970_is_an_error_and_leaves_the_index(
+def test_a_clock_set_to_1970_is_an_error_and_the_index_is_unchanged(
     wheel: Path, add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_index(dist_dir, output)
@@ -129,7 +129,7 @@ def test_a_clock_of_1970_is_an_error_and_leaves_the_index(
     assert {path: path.read_bytes() for path in output.rglob("*.html")} == before
 
 
-def test_with_a_clock_of_1970_dates_stay_and_new_files_have_the_given_one(
+def test_with_a_clock_set_to_1970_old_times_are_kept_and_new_files_get_the_given_time(
     wheel: Path, add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_index(dist_dir, output)
@@ -161,7 +161,7 @@ def test_a_file_dated_in_the_future_is_read_only_once(
         ("1970-01-01", 0),
     ],
 )
-def test_a_date_is_read_in_utc(text: str, seconds: float) -> None:
+def test_a_date_is_parsed_as_utc(text: str, seconds: float) -> None:
     assert parse_time(text) == seconds * 10**6
 
 
@@ -172,23 +172,23 @@ def test_a_date_is_read_in_utc(text: str, seconds: float) -> None:
         "9999-12-31T23:59:59-01:00",
     ],
 )
-def test_what_is_no_date_is_refused(text: str) -> None:
+def test_an_invalid_date_is_refused(text: str) -> None:
     expected = f"--upload-time: is {text!r}; expected a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         parse_time(text)
 
 
 @given(st.integers(0, 253402300799 * 10**6))
-def test_what_is_rendered_is_read_again(microseconds: int) -> None:
+def test_a_rendered_time_can_be_parsed_back(microseconds: int) -> None:
     assert parse_time(render_time(microseconds)) == microseconds
 
 
 @given(st.integers())
-def test_any_number_is_rendered(microseconds: int) -> None:
+def test_any_number_can_be_rendered_as_a_time(microseconds: int) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", render_time(microseconds))
 
 
 @given(st.none() | st.integers(), st.integers(), st.integers(0, 2**60))
-def test_no_time_is_in_the_future_unless_it_was_given(earlier: int | None, changed: int, now: int) -> None:
+def test_no_time_is_in_the_future_unless_it_is_given(earlier: int | None, changed: int, now: int) -> None:
     assert 0 <= UploadTimes(now).choose(earlier if earlier is None or earlier >= 0 else None, changed) <= now
     assert UploadTimes(now, now + 1).choose(None, changed) == now + 1

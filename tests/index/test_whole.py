@@ -90,7 +90,7 @@ print(rounds, json.dumps(found))
 
 @pytest.mark.deep
 @pytest.mark.parametrize("placement", [FilePlacement.RELATIVE, FilePlacement.COPY], ids=["relative", "copy"])
-def test_a_reader_never_sees_a_page_that_lists_what_is_not_there(
+def test_a_reader_never_sees_a_page_that_lists_a_missing_file(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
 ) -> None:
     output, stop = dist_dir.parent / "simple", tmp_path / "stop"
@@ -147,7 +147,7 @@ print(rounds, json.dumps(found))
 
 @pytest.mark.deep
 @pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
-def test_no_page_of_a_web_server_lists_a_file_with_other_bytes_than_it_gets(
+def test_a_served_page_never_lists_a_file_whose_bytes_have_changed(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
 ) -> None:
     # Given an index that is served, whose reader looks at each file of each page
@@ -167,7 +167,7 @@ def test_no_page_of_a_web_server_lists_a_file_with_other_bytes_than_it_gets(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
-def test_no_page_of_a_family_that_is_served_lists_what_is_not_there_while_files_change_and_are_yanked(
+def test_a_served_family_page_stays_correct_while_files_change_and_are_yanked(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
 ) -> None:
     # Given an index with those of two families, which are served and read all the time
@@ -314,7 +314,7 @@ KILLS = [("relative", "index"), ("hardlink", "index"), ("copy", "index"), ("copy
 
 @pytest.mark.corpus
 @pytest.mark.parametrize(("placement", "command"), KILLS)
-def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
+def test_a_run_killed_at_any_change_leaves_a_complete_index_and_nothing_stale(
     add_wheel: AddWheel, tmp_path: Path, placement: str, command: str
 ) -> None:
     kill_everywhere(add_wheel, tmp_path, placement, command, "123")
@@ -322,7 +322,7 @@ def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("kill", "first"), list(zip(KILLS, "1231", strict=True)))
-def test_a_run_that_is_killed_at_every_third_change_leaves_a_whole_index_and_nothing_stale(
+def test_a_run_killed_at_every_third_change_leaves_a_complete_index_and_nothing_stale(
     add_wheel: AddWheel, tmp_path: Path, kill: tuple[str, str], first: str
 ) -> None:
     """Each placement, whose runs are much alike, is killed at other changes."""

@@ -73,7 +73,7 @@ def _run_beside(halted: subprocess.Popen[str], *words: str, says: str) -> None:
     assert (process.returncode, halted.wait()) == (0, 0)
 
 
-def test_two_runs_at_once_both_end_up_in_the_index(
+def test_files_of_two_concurrent_runs_are_all_in_the_index(
     halted: subprocess.Popen[str], add_wheel: AddWheel, dist_dir: Path
 ) -> None:
     output = dist_dir.parent / "simple"
@@ -83,7 +83,7 @@ def test_two_runs_at_once_both_end_up_in_the_index(
     assert json.loads((output / "index.json").read_bytes())["projects"] == [{"name": "a"}, {"name": "b"}]
 
 
-def test_a_file_is_yanked_after_the_run_that_goes_on(halted: subprocess.Popen[str], dist_dir: Path) -> None:
+def test_a_yank_waits_for_a_concurrent_run(halted: subprocess.Popen[str], dist_dir: Path) -> None:
     # Given an index, as a run that is no more has left it
     output = dist_dir.parent / "simple"
     name = "a-1.0-py3-none-any.whl"
@@ -93,7 +93,7 @@ def test_a_file_is_yanked_after_the_run_that_goes_on(halted: subprocess.Popen[st
     assert json.loads((output / "a" / "index.json").read_bytes())["files"][0]["yanked"] is True
 
 
-def test_the_index_of_a_family_has_the_lock_of_the_one_above_it(
+def test_a_family_index_uses_the_lock_of_its_main_index(
     add_wheel: AddWheel, dist_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (dist_dir / "gfx90x").mkdir(parents=True)
@@ -129,7 +129,7 @@ def output(dist_dir: Path) -> Path:
     return dist_dir.parent / "simple"
 
 
-def test_pages_are_written_next_to_the_folder_and_metadata_into_it(
+def test_pages_are_written_next_to_the_folder_and_metadata_into_the_folder(
     add_wheel: AddWheel, make_sdist: MakeSdist, dist_dir: Path, output: Path
 ) -> None:
     wheel, sdist = add_wheel("ROCm_SDK.core"), make_sdist("rocm", dynamic=("Requires-Dist",))
@@ -146,14 +146,14 @@ def test_pages_are_written_next_to_the_folder_and_metadata_into_it(
     assert report.projects == {"rocm": [sdist.name], "rocm-sdk-core": [wheel.name]}
 
 
-def test_metadata_next_to_a_wheel_is_that_of_the_wheel(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_the_metadata_file_next_to_a_wheel_matches_the_wheel(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a", "1.0", "Requires-Dist: b")
     write_index(dist_dir, output)
     metadata = dist_dir / f"{wheel.name}.metadata"
     assert metadata.read_text() == "Metadata-Version: 2.4\nName: a\nVersion: 1.0\nRequires-Dist: b\n"
 
 
-def test_an_index_of_the_same_files_is_the_same_anywhere(
+def test_an_index_of_the_same_files_is_identical_in_any_folder(
     add_wheel: AddWheel, dist_dir: Path, output: Path, tmp_path: Path
 ) -> None:
     wheels = [add_wheel("b"), add_wheel("a"), add_wheel("a", "2.0")]
@@ -166,7 +166,7 @@ def test_an_index_of_the_same_files_is_the_same_anywhere(
     assert read_files(other.parent / "simple") == read_files(output)
 
 
-def test_a_second_run_leaves_unchanged_files_alone(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_second_run_does_not_rewrite_unchanged_files(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     write_index(dist_dir, output)
 
@@ -179,7 +179,7 @@ def test_a_second_run_leaves_unchanged_files_alone(add_wheel: AddWheel, dist_dir
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_pages_of_projects_that_are_gone_are_removed(
+def test_pages_of_removed_projects_are_removed(
     add_wheel: AddWheel, dist_dir: Path, output: Path, placement: FilePlacement
 ) -> None:
     add_wheel("a")
@@ -191,7 +191,7 @@ def test_pages_of_projects_that_are_gone_are_removed(
     assert b"b/" not in (output / "index.html").read_bytes()
 
 
-def test_a_file_that_is_gone_is_removed_from_an_index_that_held_it(
+def test_the_copy_of_a_removed_file_is_removed_from_the_index(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     gone, kept = add_wheel("a", "1.0"), add_wheel("a", "2.0")
@@ -201,7 +201,7 @@ def test_a_file_that_is_gone_is_removed_from_an_index_that_held_it(
     assert list_files(output / "a") == [kept.name, f"{kept.name}.metadata", "index.html", "index.json"]
 
 
-def test_files_of_others_in_the_output_are_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_unrelated_files_in_the_output_are_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     gone = add_wheel("b")
     add_wheel("a")
     write_index(dist_dir, output)
@@ -221,14 +221,14 @@ def test_files_of_others_in_the_output_are_kept(add_wheel: AddWheel, dist_dir: P
     ]
 
 
-def test_a_folder_of_distributions_named_like_a_project_keeps_its_files(add_wheel: AddWheel, dist_dir: Path) -> None:
+def test_a_distribution_folder_named_like_a_project_keeps_its_files(add_wheel: AddWheel, dist_dir: Path) -> None:
     wheel = add_wheel("dist")
     for placement in FilePlacement:
         write_index(dist_dir, dist_dir.parent, options=IndexOptions(placement=placement))
     assert list_files(dist_dir) == [wheel.name, f"{wheel.name}.metadata", "index.html", "index.json"]
 
 
-def test_hard_links_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_hard_links_are_placed_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.HARDLINK))
     assert (output / "a" / wheel.name).samefile(wheel)
@@ -236,7 +236,7 @@ def test_hard_links_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, outp
     assert list_files(dist_dir) == [wheel.name]
 
 
-def test_hard_links_follow_a_file_that_was_replaced(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_hard_link_is_updated_when_its_file_is_replaced(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a").unlink()
     for fields in ((), ("Requires-Dist: b",)):
         wheel = add_wheel("a", "1.0", *fields)
@@ -245,7 +245,7 @@ def test_hard_links_follow_a_file_that_was_replaced(add_wheel: AddWheel, dist_di
         wheel.unlink()
 
 
-def test_copies_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_copies_are_placed_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert (output / "a" / wheel.name).read_bytes() == wheel.read_bytes()
@@ -253,7 +253,7 @@ def test_copies_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: 
 
 
 @pytest.mark.parametrize("after", [0, 3600 * 10**9], ids=["at once", "an hour later"])
-def test_links_become_copies_and_copies_links_where_another_run_asks_for_it(
+def test_links_and_copies_replace_each_other_when_the_placement_changes(
     add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     clock = time.time_ns
@@ -265,7 +265,7 @@ def test_links_become_copies_and_copies_links_where_another_run_asks_for_it(
         assert (placed.samefile(wheel), placed.read_bytes()) == (is_link, right)
 
 
-def test_a_folder_that_a_web_server_would_not_reach_is_reported(
+def test_a_folder_that_a_web_server_cannot_reach_from_the_index_is_refused(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path
 ) -> None:
     add_wheel("a")
@@ -279,12 +279,12 @@ def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.HARDLINK))
 
 
-def test_a_folder_that_is_not_there_is_named_before_a_place_that_does_not_fit_it(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_before_an_unsuitable_output(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"^{re.escape(str(tmp_path))}/absent: can't be listed"):
         write_index(tmp_path / "absent", tmp_path / "www" / "simple")
 
 
-def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_page_of_another_tool_is_not_overwritten(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     output.mkdir()
     (output / "index.html").write_text("<title>My site</title>")
@@ -297,7 +297,7 @@ def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_di
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
+def test_an_index_above_other_indexed_folders_leaves_their_indexes_unchanged(
     add_wheel: AddWheel, dist_dir: Path, placement: FilePlacement
 ) -> None:
     folders = {name: dist_dir / name for name in ("gfx90x", "gfx94x")}
@@ -312,7 +312,7 @@ def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
     assert read_files(folders["gfx90x"]) == before
 
 
-def test_a_project_folder_that_no_run_has_listed_is_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_project_folder_that_no_run_listed_is_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     (output / "b").mkdir()
@@ -323,7 +323,7 @@ def test_a_project_folder_that_no_run_has_listed_is_kept(add_wheel: AddWheel, di
     assert read_files(output / "b") == before
 
 
-def test_a_distribution_that_others_put_next_to_a_page_is_kept(
+def test_a_distribution_that_another_tool_put_next_to_a_page_is_kept(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     add_wheel("a")
@@ -334,7 +334,7 @@ def test_a_distribution_that_others_put_next_to_a_page_is_kept(
 
 
 @pytest.mark.parametrize("damaged", ["index.json", "a/index.json"])
-def test_a_damaged_page_is_written_again(add_wheel: AddWheel, dist_dir: Path, output: Path, damaged: str) -> None:
+def test_a_damaged_page_is_rewritten(add_wheel: AddWheel, dist_dir: Path, output: Path, damaged: str) -> None:
     add_wheel("a")
     write_index(dist_dir, output)
     before = read_files(output)
@@ -343,7 +343,7 @@ def test_a_damaged_page_is_written_again(add_wheel: AddWheel, dist_dir: Path, ou
     assert read_files(output) == before
 
 
-def test_names_in_a_page_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_unsafe_names_on_a_page_remove_no_files(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     (output.parent / "b.whl").write_text("kept")
@@ -353,7 +353,7 @@ def test_names_in_a_page_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel,
     assert (output.parent / "b.whl").read_text() == "kept"
 
 
-def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
+def test_a_project_page_that_rocwheel_did_not_write_is_not_overwritten(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     add_wheel("a")
@@ -369,7 +369,7 @@ def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
 
 @pytest.mark.parametrize("name", ["index.json", "a/index.json", "a/a-1.0-py3-none-any.whl"])
 @pytest.mark.parametrize("is_link", [False, True], ids=["file", "link"])
-def test_a_file_of_somebody_else_is_not_replaced(
+def test_a_file_that_rocwheel_did_not_write_is_not_replaced(
     add_wheel: AddWheel, dist_dir: Path, output: Path, name: str, is_link: bool
 ) -> None:
     add_wheel("a")
@@ -384,7 +384,7 @@ def test_a_file_of_somebody_else_is_not_replaced(
     assert theirs.read_text() == "theirs"
 
 
-def test_a_temporary_name_of_another_run_is_left_alone(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_temporary_file_of_another_run_is_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     other = output / "a" / f".{wheel.name}.new"
     other.parent.mkdir(parents=True)
@@ -401,7 +401,7 @@ def test_an_output_that_is_a_file_is_reported(add_wheel: AddWheel, dist_dir: Pat
         write_index(dist_dir, output)
 
 
-def test_a_file_in_the_place_of_a_project_is_reported_before_anything_is_written(
+def test_a_file_in_place_of_a_project_folder_is_reported_before_anything_is_written(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     wheel = add_wheel("a")
@@ -441,9 +441,7 @@ def test_a_socket_is_not_replaced(
 
 
 @pytest.mark.parametrize("text", [b'{"projects": [{"name": "\xff"}]}', b'{"projects": ' + b"[" * 100_000])
-def test_a_page_that_is_not_even_text_is_written_again(
-    add_wheel: AddWheel, dist_dir: Path, output: Path, text: bytes
-) -> None:
+def test_a_page_with_invalid_text_is_rewritten(add_wheel: AddWheel, dist_dir: Path, output: Path, text: bytes) -> None:
     add_wheel("a")
     write_index(dist_dir, output)
     before = read_files(output)
@@ -454,7 +452,7 @@ def test_a_page_that_is_not_even_text_is_written_again(
 
 
 @pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
-def test_an_index_with_the_files_is_not_put_among_them(
+def test_links_or_copies_cannot_be_placed_among_the_distributions(
     add_wheel: AddWheel, dist_dir: Path, placement: FilePlacement
 ) -> None:
     add_wheel("a")
@@ -466,14 +464,14 @@ def test_an_index_with_the_files_is_not_put_among_them(
         write_index(dist_dir, dist_dir, options=IndexOptions(placement=placement))
 
 
-def test_pages_may_stand_among_the_distributions(add_wheel: AddWheel, dist_dir: Path) -> None:
+def test_pages_can_be_written_among_the_distributions(add_wheel: AddWheel, dist_dir: Path) -> None:
     add_wheel("a")
     for _ in range(2):
         report = write_index(dist_dir, dist_dir)
         assert (report.ignored, report.subfolders) == ((), ())
 
 
-def test_the_root_lists_a_project_only_while_it_is_there(
+def test_the_root_page_lists_a_project_only_while_it_exists(
     add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_wheel("a").rename(dist_dir / "b-1.0-py3-none-any.whl.away")
@@ -505,7 +503,7 @@ def test_the_root_lists_a_project_only_while_it_is_there(
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
-def test_what_a_killed_run_left_is_removed_by_the_next(
+def test_leftovers_of_a_killed_run_are_removed_by_the_next(
     add_wheel: AddWheel, dist_dir: Path, output: Path, placement: FilePlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone, kept = add_wheel("a"), add_wheel("b")
@@ -535,7 +533,7 @@ def _die(*_: object) -> None:
         (errno.EDQUOT, "the quota on its disk, {disk}, is used up"),
     ],
 )
-def test_what_is_used_up_is_named(
+def test_a_full_disk_or_exhausted_quota_is_reported(
     add_wheel: AddWheel, output: Path, dist_dir: Path, monkeypatch: pytest.MonkeyPatch, error: int, why: str
 ) -> None:
     def refuse(_: int) -> None:
@@ -561,7 +559,7 @@ def test_what_is_used_up_is_named(
     ],
     ids=["index", "publish"],
 )
-def test_a_folder_to_which_no_address_leads_is_refused_before_anything_is_written(
+def test_a_folder_whose_name_cannot_be_in_a_url_is_refused_before_anything_is_written(
     tmp_path: Path, run: Callable[[Path], object]
 ) -> None:
     folder = tmp_path / "packages" / os.fsdecode(b"bad\xff")

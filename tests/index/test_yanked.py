@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("value", "reason"), [(True, ""), ("bad code", "bad code"), (False, None), ("", None), (None, None)]
 )
-def test_a_value_that_counts_as_true_yanks_a_file(value: bool | str | None, reason: str | None) -> None:
+def test_a_truthy_value_yanks_a_file(value: bool | str | None, reason: str | None) -> None:
     assert RawFile("", "", yanked=value).yanked_reason == reason
 
 
@@ -59,7 +59,7 @@ def marks(output: Path) -> dict[str, str | bool]:
     ("key", "value"),
     [("size", "848"), ("requires-python", 3), ("hashes", []), ("upload-time", 1), ("core-metadata", 1)],
 )
-def test_marks_count_in_a_page_with_another_value_that_is_not_of_its_type(
+def test_marks_are_read_from_an_entry_with_another_field_of_the_wrong_type(
     dist_dir: Path, output: Path, key: str, value: object
 ) -> None:
     write_index(dist_dir, output)
@@ -70,7 +70,7 @@ def test_marks_count_in_a_page_with_another_value_that_is_not_of_its_type(
     assert read_yanked(output, ["a"]) == {listed["files"][0]["filename"]: "broken"}
 
 
-def test_a_yanked_file_is_marked_in_both_forms_and_stays_so(dist_dir: Path, output: Path) -> None:
+def test_a_yanked_file_is_marked_in_both_page_forms_and_stays_marked(dist_dir: Path, output: Path) -> None:
     write_index(dist_dir, output)
     report = write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON, NEW: ""})))
     assert report.yanked == {OLD: REASON, NEW: ""}
@@ -80,7 +80,7 @@ def test_a_yanked_file_is_marked_in_both_forms_and_stays_so(dist_dir: Path, outp
         assert write_index(dist_dir, output).yanked == report.yanked
 
 
-def test_a_file_is_unyanked(dist_dir: Path, output: Path) -> None:
+def test_a_file_can_be_unyanked(dist_dir: Path, output: Path) -> None:
     write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON, NEW: ""})))
     write_index(dist_dir, output, options=IndexOptions(yanking=Yanking(unyanked=(OLD,))))
     assert marks(output) == {NEW: True}
@@ -108,7 +108,7 @@ def remove_pages(output: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [forget, forget_the_version, note_other_fields, remove_pages])
-def test_marks_outlive_the_memory_or_the_pages(dist_dir: Path, output: Path, spoil: Callable[[Path], None]) -> None:
+def test_marks_survive_the_loss_of_notes_or_pages(dist_dir: Path, output: Path, spoil: Callable[[Path], None]) -> None:
     write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON})))
     spoil(output)
     write_index(dist_dir, output)
@@ -116,7 +116,7 @@ def test_marks_outlive_the_memory_or_the_pages(dist_dir: Path, output: Path, spo
 
 
 @pytest.mark.parametrize("form", ["index.html", "index.json"])
-def test_a_mark_that_somebody_put_into_a_page_is_kept(dist_dir: Path, output: Path, form: str) -> None:
+def test_a_mark_added_to_a_page_by_hand_is_kept(dist_dir: Path, output: Path, form: str) -> None:
     write_index(dist_dir, output)
     page = output / "a" / form
     if form == "index.html":
@@ -129,7 +129,7 @@ def test_a_mark_that_somebody_put_into_a_page_is_kept(dist_dir: Path, output: Pa
     assert marks(output) == {OLD: "bad & old"}
 
 
-def test_what_can_not_be_yanked_is_refused_before_anything_is_written(dist_dir: Path, output: Path) -> None:
+def test_a_file_that_cannot_be_yanked_is_refused_before_anything_is_written(dist_dir: Path, output: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         write_index(
             dist_dir, output, options=IndexOptions(yanking=Yanking({"c.whl": "", OLD: "\x1b[m", NEW: ""}, (NEW,)))
@@ -145,7 +145,7 @@ def test_what_can_not_be_yanked_is_refused_before_anything_is_written(dist_dir: 
     assert not output.exists()
 
 
-def test_a_file_that_is_gone_is_not_yanked_when_it_comes_back(dist_dir: Path, output: Path) -> None:
+def test_a_removed_file_is_no_longer_yanked_when_it_comes_back(dist_dir: Path, output: Path) -> None:
     write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: ""})))
     data = (dist_dir / OLD).read_bytes()
     (dist_dir / OLD).unlink()
@@ -194,19 +194,19 @@ def write_page(folder: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "target", ["http://[/a", "http://[::1", "//[x]/a", "a" * 100_000, "%", "%zz", "http://\u2100/a", "\\", "&#0;"]
 )
-def test_a_page_with_a_hostile_address_marks_its_other_files(target: str, tmp_path: Path) -> None:
+def test_a_page_with_a_hostile_url_still_marks_its_other_files(target: str, tmp_path: Path) -> None:
     write_page(tmp_path, ANCHOR.format(target, "one") + ANCHOR.format(OLD, "two"))
     assert read_yanked(tmp_path, ["a"])[OLD] == "two"
 
 
 @pytest.mark.parametrize("text", ["<![", "<![x[", "<!DOCTYPE [", "<!a [<!b", "<" * 100_000, "<![CDATA[", "<?"])
-def test_a_page_with_hostile_markup_is_read_or_marks_nothing(text: str, tmp_path: Path) -> None:
+def test_a_page_with_hostile_markup_is_read_or_ignored(text: str, tmp_path: Path) -> None:
     write_page(tmp_path, ANCHOR.format(OLD, "x") + text)
     assert set(read_yanked(tmp_path, ["a"])) <= {OLD}
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=20).map("".join))
-def test_any_text_in_a_page_is_read_or_marks_nothing(text: str) -> None:
+def test_any_text_in_a_page_is_read_or_ignored(text: str) -> None:
     with TemporaryDirectory() as folder:
         write_page(Path(folder), ANCHOR.format(OLD, "x") + text)
         assert all(isinstance(reason, str) for reason in read_yanked(Path(folder), ["a"]).values())
@@ -216,7 +216,7 @@ def test_any_text_in_a_page_is_read_or_marks_nothing(text: str) -> None:
     st.binary(max_size=60)
     | damaged([b'{"files": [{"filename": "a.whl", "yanked": "reason"}, {"filename": "b.whl", "yanked": true}]}'])
 )
-def test_any_document_of_a_project_is_read_or_marks_nothing(data: bytes) -> None:
+def test_any_project_document_is_read_or_ignored(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         (Path(folder) / "a").mkdir()
         (Path(folder) / "a/index.json").write_bytes(data)
@@ -224,7 +224,7 @@ def test_any_document_of_a_project_is_read_or_marks_nothing(data: bytes) -> None
 
 
 @pytest.mark.parametrize("has_notes", [False, True], ids=["pages", "notes"])
-def test_marks_are_not_lost_where_a_disk_fails(
+def test_marks_are_not_lost_after_a_disk_error(
     dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch, has_notes: bool
 ) -> None:
     """What can't be read would be taken for nothing, and written so."""

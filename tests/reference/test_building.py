@@ -71,7 +71,7 @@ def sample(tmp_path: Path) -> Path:
     return tmp_path / "sample"
 
 
-def test_artifacts_that_may_only_be_read_are_built(dist: Path, sample: Path, tmp_path: Path) -> None:
+def test_read_only_artifacts_can_be_built(dist: Path, sample: Path, tmp_path: Path) -> None:
     subprocess.run(["chmod", "-R", "a-w", str(sample)], check=True)
     arguments = ["-q", "--artifact-dir", str(sample), "--dest-dir", str(tmp_path)]
     done = rocwheel("build", *arguments, before=as_user())
@@ -81,7 +81,7 @@ def test_artifacts_that_may_only_be_read_are_built(dist: Path, sample: Path, tmp
     assert (tmp_path / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
-def test_code_objects_are_untouched_whatever_their_name(small_sdk: Path, tmp_path: Path) -> None:
+def test_code_objects_are_unchanged_whatever_their_name(small_sdk: Path, tmp_path: Path) -> None:
     names = ["lib/rocblas/library/kernels.bin", "lib/miopen/kernels.so", "lib/libkernels.so.1", "bin/kernels"]
     write_artifact(small_sdk, "miopen_lib_generic", dict.fromkeys(names, CODE_OBJECT))
     files = members(build(small_sdk, tmp_path), "rocm_sdk_libraries")
@@ -89,7 +89,7 @@ def test_code_objects_are_untouched_whatever_their_name(small_sdk: Path, tmp_pat
         assert files[f"_rocm_sdk_libraries/{name}"] == CODE_OBJECT.read_bytes(), name
 
 
-def test_names_with_commas_and_quotes_install_and_go(
+def test_files_with_commas_and_quotes_in_their_names_install_and_uninstall(
     small_sdk: Path, tmp_path: Path, make_environment: MakeEnvironment
 ) -> None:
     name = 'share/it\'s, "quoted".txt'
@@ -105,7 +105,7 @@ def test_names_with_commas_and_quotes_install_and_go(
     assert [path for path in environment.site.iterdir() if path.name.startswith("_rocm")] == []
 
 
-def test_a_target_that_would_be_code_is_refused_as_a_name(small_sdk: Path, tmp_path: Path) -> None:
+def test_a_target_name_that_contains_code_is_refused(small_sdk: Path, tmp_path: Path) -> None:
     artifact = "blas_lib_gfx942'+exit(3)+'"
     write_artifact(small_sdk, artifact, {"lib/rocblas/library/k.co": b"code"})
     with pytest.raises(RocwheelError, match=re.escape(artifact)):
@@ -113,7 +113,7 @@ def test_a_target_that_would_be_code_is_refused_as_a_name(small_sdk: Path, tmp_p
     assert not (tmp_path / "dist").exists()
 
 
-def test_a_build_writes_nothing_but_its_packages_and_what_tells_of_them(sample: Path, tmp_path: Path) -> None:
+def test_a_build_writes_only_its_packages_and_their_records(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     written = run_build(WATCHED, sample, out).splitlines()
     packages = [path for path in written if path.startswith(f"{out}/dist/.rocm")]
@@ -121,7 +121,7 @@ def test_a_build_writes_nothing_but_its_packages_and_what_tells_of_them(sample: 
     assert (len(packages), others) == (8, ["SHA256SUMS", "rocwheel-build"])
 
 
-def test_a_file_larger_than_memory_allowed_goes_through_the_development_archive(
+def test_the_development_archive_can_contain_a_file_larger_than_the_memory_limit(
     small_sdk: Path, tmp_path: Path
 ) -> None:
     write_artifact(small_sdk, "blas_dev_generic", {"lib/libbig.a": b""})

@@ -111,7 +111,7 @@ def fields(metadata: bytes) -> list[tuple[str, str]]:
     return sorted(email.message_from_bytes(metadata).items())
 
 
-def test_self_tests_of_the_reference_pass(tmp_path: Path) -> None:
+def test_the_reference_self_tests_pass(tmp_path: Path) -> None:
     artifacts = shutil.copytree(SAMPLE_SDK, tmp_path / "artifacts", ignore=shutil.ignore_patterns("windows"))
     for name, (component, programs) in PROGRAMS.items():
         archive, folder = artifacts / f"{name}.tar.xz", artifacts / name
@@ -136,7 +136,7 @@ def test_self_tests_of_the_reference_pass(tmp_path: Path) -> None:
     assert done.stderr.endswith("\nOK\n"), done.stdout + done.stderr
 
 
-def test_promotion_of_the_reference_makes_the_same_packages(scripts: Path, candidates: Path, tmp_path: Path) -> None:
+def test_reference_promotion_makes_the_same_packages(scripts: Path, candidates: Path, tmp_path: Path) -> None:
     theirs = promote(scripts, candidates, tmp_path / "theirs")
     PromoteJob(candidates, NEW, tmp_path / "ours").run()
     assert names(theirs) == names(tmp_path / "ours")
@@ -172,7 +172,7 @@ def test_promotion_of_the_reference_makes_the_same_packages(scripts: Path, candi
         assert f"Would install rocm-{NEW} rocm-sdk-core-{NEW}" in done.stdout
 
 
-def test_promotion_of_the_reference_trims_frameworks_to_the_same_wheels(
+def test_reference_promotion_trims_frameworks_to_the_same_wheels(
     scripts: Path, candidates: Path, tmp_path: Path
 ) -> None:
     theirs = promote(scripts, candidates, tmp_path / "theirs", "--multi-arch-targets=gfx1030,gfx10")
@@ -204,7 +204,7 @@ def aws(server: S3Server) -> dict[str, str]:
     return {**server.environ, "AWS_DEFAULT_REGION": "us-east-1"}
 
 
-def test_upload_scripts_of_the_reference_store_the_packages(
+def test_the_reference_upload_scripts_store_the_packages(
     scripts: Path, promoted: Path, s3: S3Server, tmp_path: Path
 ) -> None:
     shutil.copytree(promoted / "dist", tmp_path / "input/wheels")

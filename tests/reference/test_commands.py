@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def test_console_scripts_exist_for_the_tools_of_the_package_and_no_others(dist: Path) -> None:
+def test_console_scripts_exist_only_for_the_tools_in_the_package(dist: Path) -> None:
     names = []
     for package in ("rocm_sdk_core", "rocm_profiler"):
         with zipfile.ZipFile(next(dist.glob(f"{package}-*.whl"))) as wheel:
@@ -32,19 +32,19 @@ def test_console_scripts_exist_for_the_tools_of_the_package_and_no_others(dist: 
 
 
 @pytest.mark.parametrize("path", ["bin/rocm-smi", "_rocm_sdk_core/bin/rocm-smi"], ids=["console script", "stub"])
-def test_a_script_behind_a_link_finds_its_neighbors(core_only: Installed, path: str) -> None:
+def test_a_script_run_through_a_link_finds_its_neighbors(core_only: Installed, path: str) -> None:
     program = (core_only.path if path.startswith("bin") else core_only.site) / path
     done = subprocess.run([program], capture_output=True, text=True, check=True)
     assert "Devices: 0\n" in done.stdout
 
 
 @pytest.mark.parametrize("option", ["--root", "--bin"])
-def test_paths_are_reported_without_the_development_package(core_only: Installed, option: str) -> None:
+def test_paths_are_printed_without_the_development_package(core_only: Installed, option: str) -> None:
     suffix = "/bin" if option == "--bin" else ""
     assert core_only.run("rocm-sdk", "path", option).stdout == f"{core_only.site}/_rocm_sdk_core{suffix}\n"
 
 
-def test_the_path_of_cmake_files_names_the_package_that_has_them(core_only: Installed) -> None:
+def test_the_error_about_missing_cmake_files_names_the_package_to_install(core_only: Installed) -> None:
     done = core_only.run("rocm-sdk", "path", "--cmake", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -53,7 +53,7 @@ def test_the_path_of_cmake_files_names_the_package_that_has_them(core_only: Inst
     )
 
 
-def test_programs_take_the_development_tree_for_their_prefix(sdk: Installed) -> None:
+def test_programs_use_the_development_tree_as_their_prefix(sdk: Installed) -> None:
     # Given programs that look for files around their own place, found by argv[0] or /proc/self/exe
     assert sdk.run("hipconfig", "--rocmpath").stdout == f"{sdk.root}\n"
     installed = f"InstalledDir: {sdk.root}/lib/llvm/bin\n"
@@ -61,13 +61,13 @@ def test_programs_take_the_development_tree_for_their_prefix(sdk: Installed) -> 
         assert installed in sdk.run(compiler, "--version").stdout
 
 
-def test_programs_take_the_core_for_their_prefix_without_development_files(core_only: Installed) -> None:
+def test_programs_use_the_core_as_their_prefix_without_development_files(core_only: Installed) -> None:
     core = core_only.site / "_rocm_sdk_core"
     assert core_only.run("hipconfig", "--rocmpath").stdout == f"{core}\n"
     assert f"InstalledDir: {core}/lib/llvm/bin\n" in core_only.run("amdclang++", "--version").stdout
 
 
-def test_the_links_of_the_prefix_root_lead_to_the_compiler(sdk: Installed) -> None:
+def test_links_in_the_prefix_root_point_to_the_compiler(sdk: Installed) -> None:
     assert {name: str((sdk.root / name).readlink()) for name in ("llvm", "amdgcn")} == {
         "llvm": "lib/llvm",
         "amdgcn": "lib/llvm/amdgcn",
@@ -89,7 +89,7 @@ def test_the_profiler_finds_its_libraries_in_its_own_and_the_core_package(sdk: I
     assert "rocprof-compute 3.0.0" in sdk.run("rocprof-compute").stdout
 
 
-def test_a_statically_linked_program_is_shipped_untouched_and_runs(
+def test_a_statically_linked_program_is_shipped_unchanged_and_runs(
     small_sdk: Path, tmp_path: Path, compile_c: Compile, make_environment: MakeEnvironment
 ) -> None:
     program = compile_c("tool", '#include <stdio.h>\nint main(void) { return puts("static") < 0; }', "-static")
@@ -114,7 +114,7 @@ def test_a_program_built_as_pie_gets_stubs_for_its_links(
     assert subprocess.run([stub], capture_output=True, check=True).stdout == b"pie\n"
 
 
-def test_a_library_linked_by_lld_keeps_its_program_headers_covered(
+def test_files_linked_by_lld_keep_valid_program_headers(
     small_sdk: Path, tmp_path: Path, compile_c: Compile, make_environment: MakeEnvironment
 ) -> None:
     # Given a program and a library of lld, too tight for the run paths that they need

@@ -48,7 +48,7 @@ def broken_links(environment: Installed) -> list[Path]:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_everything_of_the_libraries_has_its_counterpart_in_the_tree(
+def test_every_file_of_the_libraries_is_also_in_the_development_tree(
     dist: Path, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(dist, tool)
@@ -63,7 +63,7 @@ def test_everything_of_the_libraries_has_its_counterpart_in_the_tree(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_device_packages_come_and_go_in_any_order(dist: Path, make_environment: MakeEnvironment, tool: str) -> None:
+def test_device_packages_can_come_and_go_in_any_order(dist: Path, make_environment: MakeEnvironment, tool: str) -> None:
     environment = make_environment(dist, tool)
     before = environment.files()
     environment.install("rocm[libraries,devel]")

@@ -35,7 +35,7 @@ def device_files(environment: Installed, target: str) -> list[str]:
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_libraries_work_after_their_device_package_is_gone_or_another(
+def test_libraries_work_after_their_device_package_is_removed_or_replaced(
     dist: Path, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(dist)
@@ -58,7 +58,7 @@ def test_no_file_belongs_to_two_packages(dist: Path) -> None:
     assert len(owners) > 130
 
 
-def test_device_without_a_gpu_is_refused_instead_of_the_first_target_taken(
+def test_the_device_extra_without_a_gpu_is_refused_instead_of_using_the_first_target(
     dist: Path, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(dist)
@@ -69,9 +69,7 @@ def test_device_without_a_gpu_is_refused_instead_of_the_first_target_taken(
     assert environment.dists() == []
 
 
-def test_an_extra_for_a_target_without_package_is_refused_by_name(
-    dist: Path, make_environment: MakeEnvironment
-) -> None:
+def test_an_extra_for_a_target_without_a_package_is_refused(dist: Path, make_environment: MakeEnvironment) -> None:
     environment = make_environment(dist)
     done = environment.install("rocm[libraries,device-gfx1100]", check=False)
     assert done.returncode != 0
@@ -79,7 +77,7 @@ def test_an_extra_for_a_target_without_package_is_refused_by_name(
     assert expected in shown(done.stdout + done.stderr)
 
 
-def test_the_self_test_fails_on_a_gpu_that_the_packages_do_not_serve(sdk: Installed) -> None:
+def test_the_self_test_fails_on_a_gpu_without_packages(sdk: Installed) -> None:
     done = sdk.run("rocm-sdk", "test", check=False, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
     assert done.returncode == 1
     assert "the package with the kernels for gfx1030 is not installed" in done.stdout
@@ -93,7 +91,7 @@ def test_xnack_variants_share_a_package_with_a_valid_name(dist: Path) -> None:
     assert sorted(kernels) == ["blas_lib_gfx90a.kpack", "blas_lib_gfx90a:xnack+.kpack"]
 
 
-def test_completeness_is_that_of_processors_not_of_their_variants(tmp_path: Path, small_sdk: Path) -> None:
+def test_completeness_is_judged_by_processor_not_by_variant(tmp_path: Path, small_sdk: Path) -> None:
     write_artifact(small_sdk, "blas_lib_gfx900:xnack-", {"lib/rocblas/library/k.co": b"code"})
     plan = PlanJob(small_sdk, options=PlanOptions(targets=("gfx900",))).run()
     assert plan.targets == ("gfx900",)
@@ -105,7 +103,7 @@ def test_rccl_keeps_its_device_files(tmp_path: Path, small_sdk: Path) -> None:
     assert "_rocm_sdk_libraries/.kpack/rccl_lib_gfx942.kpack" in zipfile.ZipFile(wheel).namelist()
 
 
-def test_a_library_of_a_device_package_finds_the_core_and_is_found_by_its_plain_name(
+def test_a_library_in_a_device_package_finds_the_core_and_is_found_by_its_unversioned_name(
     tmp_path: Path, small_sdk: Path, hip_library: Path, compile_c: Compile, make_environment: MakeEnvironment
 ) -> None:
     name = "libMIOpenCKGroupedConv_gfx942.so"
@@ -119,7 +117,7 @@ def test_a_library_of_a_device_package_finds_the_core_and_is_found_by_its_plain_
         environment.evaluate(f"import ctypes; ctypes.CDLL({str(path)!r})")
 
 
-def test_every_family_of_libraries_gets_the_libraries_and_its_own_device_code(tmp_path: Path, small_sdk: Path) -> None:
+def test_each_family_package_has_the_libraries_and_its_own_device_code(tmp_path: Path, small_sdk: Path) -> None:
     manifest = b'{"rocm_version": "7.0.0", "flags": {"KPACK_SPLIT_ARTIFACTS": false}}'
     write_artifact(small_sdk, "base_lib_generic", {"share/therock/therock_manifest.json": manifest})
     for family in ("gfx103X-dgpu", "gfx94X-dcgpu"):

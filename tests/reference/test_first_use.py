@@ -45,7 +45,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_four_compilers_that_find_the_archive_unexpanded_at_once_all_succeed(
+def test_four_compilers_that_expand_the_archive_concurrently_all_succeed(
     dist: Path, make_environment: MakeEnvironment
 ) -> None:
     # Given four programs that have seen the archive, and wait for the lock to expand it
@@ -76,7 +76,7 @@ def wait_until_locked_out(processes: Iterable[int]) -> None:
         time.sleep(0.05)
 
 
-def test_devel_alone_brings_the_packages_that_it_links_to(dist: Path, make_environment: MakeEnvironment) -> None:
+def test_the_devel_extra_installs_the_packages_it_links_to(dist: Path, make_environment: MakeEnvironment) -> None:
     environment = make_environment(dist)
     environment.install("rocm[devel]")
     root = environment.run("rocm-sdk", "path", "--root").stdout.strip()
@@ -86,7 +86,7 @@ def test_devel_alone_brings_the_packages_that_it_links_to(dist: Path, make_envir
     assert [path for path in links if not path.exists()] == []
 
 
-def test_devel_without_the_libraries_is_refused_and_keeps_its_archive(
+def test_devel_without_the_libraries_is_refused_and_its_archive_is_kept(
     dist: Path, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(dist)
@@ -102,7 +102,7 @@ def test_devel_without_the_libraries_is_refused_and_keeps_its_archive(
     assert not environment.root.exists()
 
 
-def test_the_archive_repeats_no_file_of_another_package(dist: Path, tmp_path: Path) -> None:
+def test_the_archive_contains_no_file_of_another_package(dist: Path, tmp_path: Path) -> None:
     names = [name for wheel in dist.glob("*.whl") for name in zipfile.ZipFile(wheel).namelist()]
     shipped = {name.partition("/")[2] for name in names if name.startswith("_rocm")}
     with tarfile.open(_archive(dist, tmp_path)) as archive:
@@ -111,7 +111,7 @@ def test_the_archive_repeats_no_file_of_another_package(dist: Path, tmp_path: Pa
     assert own & shipped == set()
 
 
-def test_a_plain_unpacking_of_the_archive_gives_a_tree_that_works(
+def test_unpacking_the_archive_manually_produces_a_working_tree(
     dist: Path, make_environment: MakeEnvironment, tmp_path: Path
 ) -> None:
     # Given a build system that unpacks wheels and the archive by itself
@@ -130,11 +130,11 @@ def _archive(dist: Path, folder: Path) -> Path:
         return folder / wheel.extract("rocm_sdk_devel/_devel.tar", folder)
 
 
-def test_a_library_is_loaded_once_whichever_tree_it_comes_from(sdk: Installed) -> None:
+def test_a_library_is_loaded_only_once_from_either_tree(sdk: Installed) -> None:
     assert sdk.run("python", "-c", LOAD_BOTH, str(sdk.site)).stdout == "1 1\n"
 
 
-def test_a_library_is_loaded_once_from_image_layers_that_break_hard_links(sdk: Installed, tmp_path: Path) -> None:
+def test_a_library_is_loaded_only_once_when_image_layers_break_hard_links(sdk: Installed, tmp_path: Path) -> None:
     # Given a copy as the layers of an image hold it: symlinks kept, each hard link a file of its own
     shutil.copytree(sdk.site, tmp_path / "site", symlinks=True)
     assert sdk.run("python", "-c", LOAD_BOTH, str(tmp_path / "site")).stdout == "1 1\n"
@@ -142,7 +142,7 @@ def test_a_library_is_loaded_once_from_image_layers_that_break_hard_links(sdk: I
     assert f"InstalledDir: {tmp_path}/site/_rocm_sdk_devel/lib/llvm/bin\n" in shown.stdout
 
 
-def test_an_overlay_file_system_holds_a_tree_that_works(
+def test_the_tree_works_on_an_overlay_file_system(
     dist: Path, make_environment: MakeEnvironment, tmp_path: Path
 ) -> None:
     # Given packages installed in a lower layer and expanded in the upper one
@@ -166,7 +166,7 @@ def test_an_overlay_file_system_holds_a_tree_that_works(
     assert not environment.root.exists()
 
 
-def test_files_that_an_installer_shares_with_its_cache_are_never_changed(dist: Path, tmp_path: Path) -> None:
+def test_files_shared_with_the_cache_of_an_installer_are_never_changed(dist: Path, tmp_path: Path) -> None:
     # Given uv, which installs hard links to its cache
     options = ["--cache-dir", str(tmp_path / "cache"), "--link-mode", "hardlink"]
     environment = new_environment(tmp_path / "environment", dist)

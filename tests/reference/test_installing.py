@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_the_sdist_needs_no_index_and_no_build_requirement(
+def test_the_sdist_installs_without_an_index_or_build_requirements(
     dist: Path, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(dist, tool)
@@ -44,7 +44,7 @@ def test_rocm_does_not_depend_on_itself(core_only: Installed) -> None:
     assert not [text for text in requirements if text.startswith(("rocm=", "rocm[", "rocm "))]
 
 
-def test_text_of_the_sdist_has_unix_line_ends(dist: Path, tmp_path: Path) -> None:
+def test_text_files_in_the_sdist_have_unix_line_endings(dist: Path, tmp_path: Path) -> None:
     with tarfile.open(next(dist.glob("rocm-*.tar.gz"))) as archive:
         unpack_tar(archive, tmp_path)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -53,7 +53,7 @@ def test_text_of_the_sdist_has_unix_line_ends(dist: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("tool", "last"), [("pip", "rocm_sdk_core"), ("uv", "rocm_sdk_devel")])
-def test_nothing_is_left_after_everything_was_used_and_uninstalled(
+def test_no_files_are_left_after_using_and_uninstalling_everything(
     dist: Path, make_environment: MakeEnvironment, tool: str, last: str
 ) -> None:
     environment = make_environment(dist)
@@ -80,7 +80,7 @@ def split_host(dist: Path, tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": f"{folders['purelib']}:{folders['platlib']}"}
 
 
-def test_packages_work_where_binaries_go_to_a_folder_of_their_own(split_host: dict[str, str], tmp_path: Path) -> None:
+def test_packages_work_with_separate_purelib_and_platlib_folders(split_host: dict[str, str], tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "purelib").iterdir() if path.suffix != ".dist-info"] == ["rocm_sdk"]
     code = "import rocm_sdk; rocm_sdk.preload_libraries('hipblas'); print(rocm_sdk.find_libraries('hipblas')[0])"
     found = run([sys.executable, "-c", code], environ=split_host).stdout
@@ -90,7 +90,7 @@ def test_packages_work_where_binaries_go_to_a_folder_of_their_own(split_host: di
     run([str(tmp_path / "scripts/hipcc"), "--version"], environ=split_host)
 
 
-def test_packages_that_are_seen_through_two_folders_are_used_once(sdk: Installed, tmp_path: Path) -> None:
+def test_packages_on_the_path_through_two_folders_are_used_once(sdk: Installed, tmp_path: Path) -> None:
     # Given a host whose lib64 is a link to lib, both of which are searched
     (tmp_path / "lib64").symlink_to(sdk.site)
     path = f"{tmp_path}/lib64"
@@ -100,7 +100,7 @@ def test_packages_that_are_seen_through_two_folders_are_used_once(sdk: Installed
 
 
 @pytest.mark.parametrize("version", ["7.0.0.dev0+g1a2b3c", "7.0.0rc1", "7.0.0a20260822", "10.0.0.post1"])
-def test_every_form_of_version_installs(
+def test_every_form_of_version_can_be_installed(
     version: str, tmp_path: Path, make_environment: MakeEnvironment, small_sdk: Path
 ) -> None:
     environment = make_environment(build(small_sdk, tmp_path, options=PlanOptions(version=version)))
@@ -109,9 +109,7 @@ def test_every_form_of_version_installs(
     assert len(environment.dists()) == 3
 
 
-def test_a_suffix_for_modules_reaches_every_place_that_names_them(
-    tmp_path: Path, make_environment: MakeEnvironment
-) -> None:
+def test_a_module_suffix_is_used_everywhere(tmp_path: Path, make_environment: MakeEnvironment) -> None:
     dist = build(SAMPLE_SDK, tmp_path, options=PlanOptions(module_suffix="_nightly"))
     environment = make_environment(dist)
     environment.install(EVERYTHING)
@@ -126,7 +124,7 @@ def test_a_suffix_for_modules_reaches_every_place_that_names_them(
     ]
 
 
-def test_an_sdk_without_device_code_installs(
+def test_an_sdk_without_device_code_can_be_installed(
     small_sdk: Path, tmp_path: Path, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(build(small_sdk, tmp_path))
@@ -134,7 +132,7 @@ def test_an_sdk_without_device_code_installs(
     environment.run("rocm-sdk", "test")
 
 
-def test_metadata_tells_license_summary_and_python(dist: Path) -> None:
+def test_metadata_contains_license_summary_and_requires_python(dist: Path) -> None:
     for wheel in dist.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))

@@ -37,7 +37,7 @@ print(rocm_sdk.find_libraries("hipsparse")[0].name, get_devel_root().name)
 """
 
 
-def test_a_library_of_an_absent_package_is_an_import_error_with_the_command_that_installs_it(
+def test_a_library_of_a_missing_package_is_an_import_error_with_the_install_command(
     core_only: Installed,
 ) -> None:
     code = (
@@ -54,7 +54,7 @@ def test_a_library_of_an_absent_package_is_an_import_error_with_the_command_that
 @pytest.mark.parametrize(
     ("wanted", "shown"), [("re.compile('8[.]')", "'8[.]'"), ("'6.*'", "'6.*'")], ids=["pattern", "text"]
 )
-def test_another_version_than_wanted_warns_or_fails(core_only: Installed, wanted: str, shown: str) -> None:
+def test_a_version_mismatch_warns_or_fails(core_only: Installed, wanted: str, shown: str) -> None:
     text = (
         f"The program was compiled against a ROCm version matching {shown}, but this Python environment has ROCm 7.0.0."
     )
@@ -68,18 +68,16 @@ def test_another_version_than_wanted_warns_or_fails(core_only: Installed, wanted
     assert core_only.evaluate(code.replace("FAIL", "False")) == f"UserWarning {text} The program may fail."
 
 
-def test_importing_loads_no_library(sdk: Installed) -> None:
+def test_importing_rocm_sdk_loads_no_library(sdk: Installed) -> None:
     assert sdk.evaluate(f"import rocm_sdk\n{LOADED}") == "[]"
 
 
-def test_preloading_loads_what_is_asked_for_and_what_that_needs(sdk: Installed) -> None:
+def test_preloading_loads_only_the_requested_library_and_its_dependencies(sdk: Installed) -> None:
     code = "import rocm_sdk; rocm_sdk.initialize_process(preload_shortnames=['amd_comgr'])"
     assert sdk.evaluate(f"{code}\n{LOADED}") == "['libLLVM.so.22.0', 'libamd_comgr.so.3']"
 
 
-def test_packages_installed_meanwhile_are_found_by_the_same_process(
-    dist: Path, make_environment: MakeEnvironment
-) -> None:
+def test_packages_installed_later_are_found_by_the_same_process(dist: Path, make_environment: MakeEnvironment) -> None:
     # Given a process whose import system has read the folder, and sees no later time on it
     environment = make_environment(dist)
     environment.install("rocm")
@@ -88,7 +86,7 @@ def test_packages_installed_meanwhile_are_found_by_the_same_process(
     assert environment.run("python", "-c", LATE_INSTALL, *install).stdout == "libhipsparse.so.4 _rocm_sdk_devel\n"
 
 
-def test_libraries_of_the_packages_come_before_those_of_ld_library_path(
+def test_libraries_in_the_packages_take_precedence_over_ld_library_path(
     sdk: Installed, compile_c: Compile, tmp_path: Path
 ) -> None:
     # Given another libamd_comgr.so.3 in LD_LIBRARY_PATH, which libhiprtc needs
@@ -99,12 +97,12 @@ def test_libraries_of_the_packages_come_before_those_of_ld_library_path(
 
 
 @pytest.mark.parametrize("name", ["libamd_smi.so", "libhiprtc.so", "libhsa-runtime64.so"])
-def test_a_library_opened_without_its_version_is_the_one_with_it(sdk: Installed, name: str) -> None:
+def test_opening_an_unversioned_name_loads_the_versioned_library(sdk: Installed, name: str) -> None:
     code = f"import ctypes; ctypes.CDLL({str(sdk.site / '_rocm_sdk_core/lib' / name)!r})\n{LOADED}"
     assert f"'{name}." in sdk.evaluate(code)
 
 
-def test_a_plain_name_is_found_by_a_library_that_opens_it(
+def test_a_library_can_open_another_by_its_unversioned_name(
     small_sdk: Path, tmp_path: Path, compile_c: Compile, make_environment: MakeEnvironment
 ) -> None:
     # Given a library that calls dlopen with a name that only development packages used to have
@@ -121,7 +119,7 @@ def test_a_plain_name_is_found_by_a_library_that_opens_it(
     assert environment.evaluate(code) == "7"
 
 
-def test_a_folder_named_as_a_library_is_not_taken_for_one(
+def test_a_folder_named_like_a_library_is_ignored(
     small_sdk: Path, tmp_path: Path, make_environment: MakeEnvironment
 ) -> None:
     write_artifact(small_sdk, "core-ocl_lib_generic", {"lib/libamdhip64.so.0/note": b"", "lib/plugins.so/note": b""})
@@ -132,12 +130,12 @@ def test_a_folder_named_as_a_library_is_not_taken_for_one(
     environment.run("rocm-sdk", "test")
 
 
-def test_the_self_test_passes_without_a_gpu_and_says_what_it_left_out(sdk: Installed) -> None:
+def test_the_self_test_passes_without_a_gpu_and_reports_what_it_skipped(sdk: Installed) -> None:
     output = sdk.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="").stdout
     assert "left out  all: GPUs are served by the packages installed: no AMD GPU was found\n" in output
 
 
-def test_the_shipped_source_is_in_the_grammar_of_python_3_9() -> None:
+def test_the_shipped_source_is_valid_python_3_9() -> None:
     files = sorted((Path(rocwheel.__file__).parent / "sdk").rglob("*.py"))
     assert len(files) > 20
     for file in files:

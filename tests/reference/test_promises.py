@@ -81,37 +81,37 @@ def test_a_library_is_preloaded_by_its_short_name(installed: Installed) -> None:
         (" ;amdhip64; ;hiprtc;", "amdhip64 hiprtc"),
     ],
 )
-def test_libraries_are_preloaded_by_the_variable(installed: Installed, value: str, names: str) -> None:
+def test_libraries_are_preloaded_by_the_environment_variable(installed: Installed, value: str, names: str) -> None:
     call = "rocm_sdk.initialize_process()"
     assert preloaded(installed, call, ROCM_SDK_PRELOAD_LIBRARIES=value) == names
 
 
 @pytest.mark.parametrize("wanted", ["rocm_sdk.__version__", "'*'", "re.compile('.+')"])
-def test_a_version_that_fits_is_accepted(installed: Installed, wanted: str) -> None:
+def test_a_matching_version_is_accepted(installed: Installed, wanted: str) -> None:
     code = f"import re, rocm_sdk; rocm_sdk.initialize_process(check_version={wanted}, fail_on_version_mismatch=True)"
     assert installed.evaluate(code) == ""
 
 
-def test_a_version_that_does_not_fit_fails_if_asked_to(installed: Installed) -> None:
+def test_a_version_mismatch_fails_if_requested(installed: Installed) -> None:
     code = "import rocm_sdk; rocm_sdk.initialize_process(check_version='badversion', fail_on_version_mismatch=True)"
     done = installed.run("python", "-c", code, check=False)
     assert "RuntimeError: The program was compiled against a ROCm version matching" in done.stderr
 
 
-def test_a_version_that_does_not_fit_warns_otherwise(installed: Installed) -> None:
+def test_a_version_mismatch_warns_by_default(installed: Installed) -> None:
     done = installed.run("python", "-c", "import rocm_sdk; rocm_sdk.initialize_process(check_version='badversion')")
     assert "UserWarning: The program was compiled against a ROCm version matching" in done.stderr
 
 
 @pytest.mark.parametrize("package", ["rocm_sdk", "rocm_sdk_devel", *PACKAGES])
-def test_each_package_is_a_folder_with_init_beside_rocm_sdk(installed: Installed, package: str) -> None:
+def test_each_package_is_a_folder_with_an_init_file_next_to_rocm_sdk(installed: Installed, package: str) -> None:
     assert (
         installed.evaluate(f"import {package}; print({package}.__file__)") == f"{installed.site}/{package}/__init__.py"
     )
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_shared_library_loads_in_a_process_of_its_own(installed: Installed, package: str) -> None:
+def test_every_shared_library_loads_in_its_own_process(installed: Installed, package: str) -> None:
     libraries = {path.resolve() for path in shared_libraries(installed, package) if NOT_LOADABLE not in path.name}
     assert libraries
     loading = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
@@ -119,7 +119,7 @@ def test_every_shared_library_loads_in_a_process_of_its_own(installed: Installed
     assert [path for path, process in done.items() if process.returncode] == []
 
 
-def test_every_public_library_that_is_there_is_preloaded(installed: Installed) -> None:
+def test_every_installed_public_library_can_be_preloaded(installed: Installed) -> None:
     code = """
 import rocm_sdk
 from rocm_sdk import _dist_info as di
@@ -132,7 +132,7 @@ print(len(entries) > 8, {e.shortname for e in entries if not e.optional} <= set(
     assert installed.evaluate(code) == "True True"
 
 
-def test_found_libraries_are_absolute_paths(installed: Installed) -> None:
+def test_find_libraries_returns_absolute_paths(installed: Installed) -> None:
     found = installed.evaluate("import rocm_sdk; print(*rocm_sdk.find_libraries('amdhip64', 'hipblas'))").split()
     assert [Path(path).is_absolute() and Path(path).is_file() for path in found] == [True, True]
 
@@ -158,23 +158,23 @@ def test_an_unknown_library_is_an_import_error(installed: Installed) -> None:
         ("rocm_agent_enumerator", ""),
     ],
 )
-def test_a_console_script_becomes_its_program(installed: Installed, command: str, text: str) -> None:
+def test_a_console_script_runs_its_program(installed: Installed, command: str, text: str) -> None:
     assert text in installed.run(command).stdout
 
 
 # Of the development files
 
 
-def test_the_folder_of_programs_exists(installed: Installed) -> None:
+def test_the_bin_folder_exists(installed: Installed) -> None:
     assert Path(installed.run("rocm-sdk", "path", "--bin").stdout.strip()).is_dir()
 
 
-def test_the_folder_for_cmake_has_the_configuration_of_hip(installed: Installed) -> None:
+def test_the_cmake_folder_has_the_hip_config(installed: Installed) -> None:
     folder = Path(installed.run("rocm-sdk", "path", "--cmake").stdout.strip())
     assert (folder / "hip/hip-config.cmake").is_file()
 
 
-def test_the_root_has_the_folder_of_programs(installed: Installed) -> None:
+def test_the_root_has_a_bin_folder(installed: Installed) -> None:
     root = Path(installed.run("rocm-sdk", "path", "--root").stdout.strip())
     assert root.samefile(installed.root)
     assert (root / "bin").is_dir()
@@ -184,12 +184,12 @@ def test_programs_run_from_the_development_tree(installed: Installed) -> None:
     assert Path(installed.run("hipconfig", "--rocmpath").stdout.strip()).samefile(installed.root)
 
 
-def test_the_root_has_the_link_to_llvm(installed: Installed) -> None:
+def test_the_root_has_a_symlink_to_llvm(installed: Installed) -> None:
     assert (installed.root / "llvm").is_symlink()
     assert (installed.root / "llvm/bin/clang++").exists()
 
 
-def test_what_lies_in_the_folder_of_the_libraries_is_the_same_file_in_the_tree(installed: Installed) -> None:
+def test_files_in_the_libraries_folder_are_the_same_files_in_the_development_tree(installed: Installed) -> None:
     folder = installed.site / "_rocm_sdk_libraries"
     names = [path.relative_to(folder) for path in platform_files(installed, "_rocm_sdk_libraries")]
     payload = [name for name in names if name != Path("__init__.py") and name.parts[0] != ".devel_links"]
@@ -198,7 +198,7 @@ def test_what_lies_in_the_folder_of_the_libraries_is_the_same_file_in_the_tree(i
     assert [name for name in payload if not (installed.root / name).samefile(folder / name)] == []
 
 
-def test_record_accounts_for_every_file(installed: Installed) -> None:
+def test_record_lists_every_file(installed: Installed) -> None:
     assert record_faults(installed.site) == []
 
 
@@ -232,7 +232,7 @@ def test_every_library_that_the_profilers_need_is_found(installed: Installed) ->
     assert [line for done in listed for line in done.stdout.splitlines() if "not found" in line] == []
 
 
-def test_libraries_of_the_profilers_have_their_names_without_version(installed: Installed) -> None:
+def test_profiler_libraries_also_have_unversioned_names(installed: Installed) -> None:
     folder = installed.site / "_rocm_profiler/lib"
     versioned = [*folder.glob("librocprof-sys*.so.*"), *folder.glob("libprofiler-hub*.so.*")]
     assert versioned
@@ -243,7 +243,7 @@ def test_libraries_of_the_profilers_have_their_names_without_version(installed: 
 
 
 @pytest.mark.parametrize("alias", [False, True], ids=["without the name", "with the name"])
-def test_a_plain_name_in_the_folder_of_the_libraries_is_the_same_file_in_the_tree(
+def test_an_unversioned_library_is_the_same_file_in_the_libraries_folder_and_the_tree(
     small_sdk: Path, tmp_path: Path, compile_c: Compile, make_environment: MakeEnvironment, *, alias: bool
 ) -> None:
     # Given a library that MIOpen opens without its version, with or without a link of that name among the artifacts
@@ -259,7 +259,7 @@ def test_a_plain_name_in_the_folder_of_the_libraries_is_the_same_file_in_the_tre
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_the_printed_install_line_does_for_development_files_compressed_by_zstd(
+def test_the_printed_install_command_works_for_zstd_compressed_development_files(
     small_sdk: Path, tmp_path: Path, make_environment: MakeEnvironment, tool: str
 ) -> None:
     header = {"include/hip.h": b"#pragma once\n"}

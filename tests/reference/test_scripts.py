@@ -35,7 +35,7 @@ unittest.main("rocm_sdk.tests.self_test_of_the_reference", argv=["tests"])
 """
 
 
-def test_build_scripts_of_users_run_with_the_name_of_the_packager_replaced(tmp_path: Path) -> None:
+def test_build_scripts_of_users_run_with_only_the_packager_name_replaced(tmp_path: Path) -> None:
     variables = {"BUILD_DIR": str(SAMPLE_SDK), "PYTHON_PACKAGE_ROOT": str(tmp_path), "PATH": f"{BIN}:/usr/bin:/bin"}
     tag = "manylinux_2_28_x86_64"
     done = run(["sh", "-c", BUILD_SCRIPT], environ=variables | {"ROCM_SDK_WHEEL_PLATFORM_TAG": tag})
@@ -44,14 +44,14 @@ def test_build_scripts_of_users_run_with_the_name_of_the_packager_replaced(tmp_p
     assert done.stderr.startswith("note: --no-wheel-compression is now --level 0\n")
 
 
-def test_test_modules_of_the_reference_pass_without_a_gpu(sdk: Installed) -> None:
+def test_the_reference_test_modules_pass_without_a_gpu(sdk: Installed) -> None:
     path = f"{sdk.path}/bin:/usr/bin:/bin"
     folder = str(ROOT / "tests/reference")
     done = sdk.run("python", "-c", TEST_MODULES, folder, PATH=path, PYTHONDONTWRITEBYTECODE="1", check=False)
     assert done.stderr.endswith("\nOK\n"), done.stdout + done.stderr
 
 
-def test_runtime_finds_the_folder_of_the_libraries_as_frameworks_do(sdk: Installed) -> None:
+def test_the_libraries_folder_is_found_at_run_time_like_frameworks_do(sdk: Installed) -> None:
     # As programs do that set paths for hipBLASLt: everything through one import.
     code = """
 import os, rocm_sdk
@@ -62,7 +62,7 @@ print(family, os.path.dirname(spec.origin))
     assert sdk.evaluate(code) == f"gfx906 {sdk.site}/_rocm_sdk_libraries"
 
 
-def test_libraries_are_found_by_the_entries_alone_as_hooks_of_packagers_do(sdk: Installed) -> None:
+def test_libraries_are_found_through_the_table_entries_like_packager_hooks_do(sdk: Installed) -> None:
     code = """
 import importlib, platform
 from pathlib import Path
@@ -80,7 +80,7 @@ for name in ("amdhip64", "hipblas"):
 
 
 @pytest.mark.parametrize("module", ["rocm_sdk_core", "rocm_sdk_libraries", "rocm_sdk_devel", "rocm_profiler"])
-def test_each_package_knows_the_set_through_its_own_facts(sdk: Installed, module: str) -> None:
+def test_each_package_knows_the_other_packages_through_its_own_dist_info(sdk: Installed, module: str) -> None:
     code = f"""
 import importlib
 facts = importlib.import_module("{module}._dist_info")
@@ -98,7 +98,7 @@ for name in ("core", "devel", "profiler"):
     ]
 
 
-def test_package_without_the_selector_knows_its_own_facts_alone(core_only: Installed) -> None:
+def test_a_package_without_the_selector_knows_only_its_own_facts(core_only: Installed) -> None:
     code = """
 import sys
 sys.modules["rocm_sdk"] = None  # as when it isn't installed
@@ -108,7 +108,7 @@ print(facts.__version__, repr(facts.PY_PACKAGE_SUFFIX_NONCE), getattr(facts, "AL
     assert core_only.evaluate(code) == "7.0.0 '' absent"
 
 
-def test_target_of_a_device_package_goes_into_the_template_by_the_reference_s_placeholder(sdk: Installed) -> None:
+def test_the_device_package_template_has_the_placeholder_of_the_reference(sdk: Installed) -> None:
     code = """
 from rocm_sdk import _dist_info as di
 device = di.ALL_PACKAGES["device"]

@@ -45,7 +45,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "values", "version"), [row[1:] for row in LINES], ids=[row[0] for row in LINES])
-def test_a_line_of_the_reference_builds_all_packages(
+def test_each_reference_command_line_builds_all_packages(
     line: str, values: dict[str, str], version: str, tmp_path: Path
 ) -> None:
     places = {"ARTIFACTS_DIR": str(SAMPLE_SDK), "PACKAGES_DIR": str(tmp_path), "PATH": f"{BIN}:/usr/bin:/bin"}
@@ -65,7 +65,7 @@ def test_a_line_of_the_reference_builds_all_packages(
 
 
 @pytest.mark.parametrize("option", ["--asan", "--asan-build-id=7", "--sanitize"])
-def test_an_option_that_does_not_exist_is_refused_and_nothing_is_written(option: str, tmp_path: Path) -> None:
+def test_an_unknown_option_is_refused_and_nothing_is_written(option: str, tmp_path: Path) -> None:
     done = rocwheel("build", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(tmp_path / "packages"), option)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: rocwheel build: has no option {option.partition('=')[0]}.")
@@ -83,7 +83,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_with_both_lists_the_builds_for_linux_and_windows_write_the_same_rocm(both: Path) -> None:
+def test_linux_and_windows_builds_with_both_family_lists_write_the_same_rocm_sdist(both: Path) -> None:
     linux, windows = ((both / name / "dist/rocm-7.14.0.tar.gz").read_bytes() for name in ("linux", "windows"))
     assert linux == windows
 
@@ -120,7 +120,7 @@ def test_packages_of_both_builds_in_one_folder_install_on_each_platform(
     assert done.stdout.split() == ["rocm==7.14.0", *(f"rocm-sdk-{name}==7.14.0" for name in packages)]
 
 
-def test_the_same_rocm_finds_the_libraries_of_the_platform_that_it_is_installed_on(both: Path) -> None:
+def test_the_shared_rocm_sdist_finds_the_libraries_of_its_platform(both: Path) -> None:
     site = both / "site"
     command = [find_uv(), "pip", "install", "--target", str(site), "--no-index", f"--find-links={both / 'linux/dist'}"]
     subprocess.run([*command, "--no-config", "--no-cache", "rocm[libraries]==7.14.0"], check=True, capture_output=True)
@@ -130,7 +130,7 @@ def test_the_same_rocm_finds_the_libraries_of_the_platform_that_it_is_installed_
     assert done.stdout.split() == [hip, f"{site}/_rocm_sdk_libraries/lib/libhipblas.so.3"]
 
 
-def test_a_package_that_rocm_names_and_a_build_lacks_stops_it(tmp_path: Path) -> None:
+def test_a_build_that_lacks_a_package_required_by_rocm_fails(tmp_path: Path) -> None:
     for path in SAMPLE_SDK.glob("*.tar.xz"):
         if not path.name.startswith(("rocprofiler-compute", "rocprofiler-systems")):
             (tmp_path / path.name).symlink_to(path)
@@ -145,7 +145,7 @@ def test_a_package_that_rocm_names_and_a_build_lacks_stops_it(tmp_path: Path) ->
     assert not (tmp_path / "packages/dist").exists()
 
 
-def test_targets_that_no_list_names_are_packed_with_a_warning(tmp_path: Path) -> None:
+def test_targets_missing_from_both_family_lists_are_packaged_with_a_warning(tmp_path: Path) -> None:
     families = ("--linux-amdgpu-families=gfx906;gfx90a", "--windows-amdgpu-families=gfx1100")
     done = rocwheel("build", str(SAMPLE_SDK), "--dest-dir", str(tmp_path), *families)
     assert done.returncode == 0

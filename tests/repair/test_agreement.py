@@ -32,7 +32,7 @@ MENTIONS = ("librccl.so.1", "libamdhip64.so.7", "libx.so.1", "libcudart.so.12", 
 @given(
     st.data(), st.sampled_from(["auto", "system", "sdk"]), st.sampled_from([None, RunpathTag.RUNPATH]), st.booleans()
 )
-def test_an_audit_does_not_blame_a_repaired_wheel_on_not_repairing(
+def test_an_audit_of_a_repaired_wheel_does_not_suggest_repair(
     data: st.DataObject, toolkit: str, tag: RunpathTag | None, keep: bool
 ) -> None:
     made = data.draw(wheels())
@@ -60,7 +60,7 @@ def test_an_audit_does_not_blame_a_repaired_wheel_on_not_repairing(
         assert [(one.rule, one.path, one.found) for one in blamed] == []
 
 
-def test_a_wheel_that_comes_to_require_the_sdk_is_led_there_by_the_first_repair() -> None:
+def test_the_first_repair_points_to_the_sdk_that_it_adds_as_a_requirement() -> None:
     sdk = package("rocm-sdk-core", version="7.1.2", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")]
     files = [
         library("demo/a.so", "libamdhip64.so.7", "libcudart.so.12", runpath="$ORIGIN/../_rocm_sdk_core/lib"),
@@ -77,7 +77,7 @@ def test_a_wheel_that_comes_to_require_the_sdk_is_led_there_by_the_first_repair(
     assert (again.edits, again.requires) == ({}, ())
 
 
-def test_a_fallback_gives_up_at_once_what_a_second_repair_would() -> None:
+def test_a_fallback_drops_the_same_entries_as_a_second_repair() -> None:
     sdk = package("rocm-sdk-core", version="7.1.2", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")]
     made = tree((package(), [library("demo/a.so", rpath="$ORIGIN/nope/../lib:$ORIGIN", imports_dlopen=True)]), sdk)
     options = RepairOptions(settings=AuditSettings(dlopen={"demo/a.so": ("libamdhip64.so.7",)}))
@@ -117,7 +117,7 @@ FILES = {
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_an_audit_names_a_repair_for_the_tags_that_this_changes_alone(platform: str, file: InstalledFile) -> None:
+def test_an_audit_suggests_repair_only_for_tags_that_it_changes(platform: str, file: InstalledFile) -> None:
     made = tree((package(tag=f"py3-none-{platform}", is_purelib=True), [file]))
     plan = _plan(made, RepairOptions())
     tag = plan.file_name.removeprefix("demo-1.0-").removesuffix(".whl")

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 
-def test_an_unsafe_mode_is_a_change() -> None:
+def test_an_unsafe_mode_is_changed() -> None:
     files = [data("a", mode=0o104775), data("b", mode=0o100666), data("c", mode=0o100664), data("d", mode=0)]
     assert mode_changes(files) == [Change("a", "mode", "4775", "0755"), Change("b", "mode", "0666", "0644")]
 
 
-def test_a_wheel_whose_modes_alone_are_wrong_is_written_again(run: Run, tmp_path: Path) -> None:
+def test_a_wheel_with_only_wrong_modes_is_rewritten(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "pure", {"pure/a.py": b"x", "pure/b.py": b"y"}, tag="py3-none-any")
     with zipfile.ZipFile(wheel) as archive:
         entries = [(entry, archive.read(entry)) for entry in archive.infolist()]

@@ -35,13 +35,13 @@ pytestmark = needs_compiler
         ("7.10rc1", "exact", "rocm-sdk-core==7.10rc1"),
     ],
 )
-def test_pins_are_requirements_that_the_version_at_hand_meets(version: str, pin: Pin, requirement: str) -> None:
+def test_pins_are_satisfied_by_the_given_version(version: str, pin: Pin, requirement: str) -> None:
     assert added_requirements(version, pin) == (requirement,)
     # As installers do, without --pre, where an older release is there as well.
     assert version in list(Requirement(requirement).specifier.filter(["6.0", version]))
 
 
-def test_a_requirement_without_a_pin_names_no_version() -> None:
+def test_a_requirement_without_a_pin_has_no_version() -> None:
     assert added_requirements("7.10rc1", "none") == ("rocm-sdk-core",)
 
 
@@ -55,7 +55,7 @@ def test_a_requirement_without_a_pin_names_no_version() -> None:
     ],
     ids=["of both releases", "of ROCm 7", "of ROCm 10", "of none"],
 )
-def test_a_package_that_is_not_at_hand_is_pinned_to_the_releases_that_have_what_is_needed(
+def test_a_package_that_is_not_given_is_pinned_to_releases_with_the_needed_libraries(
     needed: tuple[str, ...], requirement: str
 ) -> None:
     made = tree((package(), [library("demo/a.so", *needed)]))
@@ -63,7 +63,7 @@ def test_a_package_that_is_not_at_hand_is_pinned_to_the_releases_that_have_what_
     assert (plan.requires, plan.unmended) == ((requirement,), ())
 
 
-def test_a_library_that_is_newer_than_any_known_release_is_not_left_to_the_system_in_silence() -> None:
+def test_a_library_newer_than_any_known_release_is_reported() -> None:
     files = [library("demo/a.so", "libamd_smi.so.28", runpath="$ORIGIN/../_rocm_sdk_core/lib")]
     made = tree((package(), files))
     plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
@@ -82,7 +82,7 @@ def added_requirements(version: str, pin: Pin) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("init", [(), ("--init",)], ids=["requirements", "requirements and module"])
-def test_a_pin_without_packages_to_take_versions_from_is_refused(
+def test_a_pin_without_packages_that_determine_the_version_is_refused(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, init: tuple[str, ...]
 ) -> None:
     command = ("repair", plugin_wheel, "--pin", "exact", "--output", tmp_path / "out", *init)

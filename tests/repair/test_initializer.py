@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, needs_compiler]
 
 
-def test_an_initializer_loads_what_the_libraries_need_in_their_order(
+def test_the_initializer_loads_the_needed_libraries_in_order(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libhipblas.so.3", "libamdhip64.so.7", "librocsolver.so.0")))
@@ -44,7 +44,7 @@ def test_an_initializer_loads_what_the_libraries_need_in_their_order(
 @pytest.mark.parametrize(
     ("pin", "version"), [("exact", "7.1.2"), ("minor", "7.1.*")], ids=["exactly", "to major and minor"]
 )
-def test_an_initializer_is_locked_to_the_version_at_hand(
+def test_the_initializer_is_locked_to_the_given_version(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, pin: str, version: str
 ) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init", "--pin", pin)
@@ -52,7 +52,7 @@ def test_an_initializer_is_locked_to_the_version_at_hand(
     assert f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' in text
 
 
-def test_an_initializer_brings_the_package_that_it_imports(
+def test_the_initializer_adds_a_requirement_on_the_package_it_imports(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init", "--pin", "minor")
@@ -62,7 +62,7 @@ def test_an_initializer_brings_the_package_that_it_imports(
     assert again.status == 0
 
 
-def test_a_repair_says_how_to_call_the_initializer(
+def test_repair_explains_how_to_call_the_initializer(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init")
@@ -72,7 +72,7 @@ def test_a_repair_says_how_to_call_the_initializer(
     ) in done.stdout + done.stderr
 
 
-def test_an_initializer_only_warns_of_another_version_if_asked_to(
+def test_the_initializer_only_warns_of_a_version_mismatch_if_requested(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     options = ("--init", "--pin", "minor", "--mismatch", "warn")
@@ -81,14 +81,14 @@ def test_an_initializer_only_warns_of_another_version_if_asked_to(
     assert '        check_version="7.1.*",\n        fail_on_version_mismatch=False,\n' in text
 
 
-def test_an_initializer_is_added_once(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+def test_the_initializer_is_added_only_once(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init")
     repaired = repaired_plugin(tmp_path / "out")
     done = run("repair", repaired, "--with", sdk_wheel, "--init", "--check")
     assert (done.status, done.stdout) == (0, f"{repaired.name}: no changes\n")
 
 
-def test_an_initializer_of_other_text_is_not_overwritten(run: Run, tmp_path: Path) -> None:
+def test_an_existing_different_initializer_is_not_overwritten(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so", "ext/_rocm_init.py": b"# mine\n"})
     done = run("repair", wheel, "--init", "--check")
@@ -99,7 +99,7 @@ def test_an_initializer_of_other_text_is_not_overwritten(run: Run, tmp_path: Pat
     )
 
 
-def test_an_initializer_needs_a_package_to_be_in(run: Run, tmp_path: Path) -> None:
+def test_the_initializer_needs_a_python_package(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
     files: dict[str, Path | bytes] = {"a.so": tree / "a.so", "ext.libs/b.so": tree / "a.so"}
     wheel = make_wheel(tmp_path / "dist", "ext", files)
@@ -111,7 +111,7 @@ def test_an_initializer_needs_a_package_to_be_in(run: Run, tmp_path: Path) -> No
     )
 
 
-def test_an_initializer_lists_the_libraries_that_it_does_not_load(run: Run, tmp_path: Path) -> None:
+def test_the_initializer_lists_the_libraries_it_does_not_load(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "librocsolver.so.0", "libc.so.6")))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
     run("repair", wheel, "--output", tmp_path / "out", "--init")
@@ -122,7 +122,7 @@ def test_an_initializer_lists_the_libraries_that_it_does_not_load(run: Run, tmp_
     )
 
 
-def test_a_module_that_checks_the_version_needs_one(run: Run, tmp_path: Path) -> None:
+def test_an_initializer_that_checks_the_version_needs_a_given_version(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib"))
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/a.so": tree / "a.so"}, requires=("rocm-sdk-core==7.2.0",))
     assert run("repair", wheel, "--check", "--pin", "exact", "--init").status == 2

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, needs_compiler]
 
 
-def test_what_is_not_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no wheel")
     done = run("repair", tmp_path / "notes.txt", "--check")
     expected = "a file whose name ends with .whl, or a folder of wheels"
     assert done == (2, "", f"error: {tmp_path / 'notes.txt'}: isn't a wheel; expected {expected}\n")
 
 
-def test_a_folder_without_wheels_is_refused_though_it_is_named_like_one(run: Run, tmp_path: Path) -> None:
+def test_a_folder_without_wheels_is_refused_even_if_named_like_a_wheel(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "demo-1.0-py3-none-any.whl"
     folder.mkdir()
     expected = f"error: {folder}: is a folder without wheels; expected a wheel, or a folder of wheels\n"
     assert run("repair", folder, "--check") == (2, "", expected)
 
 
-def test_a_wheel_with_a_symlink_is_refused_and_nothing_is_left(
+def test_a_wheel_with_a_symlink_is_refused_and_no_output_is_left(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(plugin_wheel, "a") as archive:
@@ -50,7 +50,7 @@ def test_a_wheel_with_a_symlink_is_refused_and_nothing_is_left(
     assert not (tmp_path / "out").exists()
 
 
-def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
+def test_every_member_that_repair_cannot_fix_is_reported(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
     library = members(plugin_wheel)["plugin/_right.so"]
     with zipfile.ZipFile(plugin_wheel, "a") as archive:
         archive.writestr("plugin/cut.so", library[: len(library) // 2])
@@ -77,7 +77,7 @@ def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin
 
 
 @pytest.mark.parametrize("mode", ["--check", "--dry-run"])
-def test_what_is_refused_is_refused_without_writing_too(run: Run, plugin_wheel: Path, mode: str) -> None:
+def test_a_bad_wheel_is_also_refused_without_writing(run: Run, plugin_wheel: Path, mode: str) -> None:
     with zipfile.ZipFile(plugin_wheel, "a") as archive:
         archive.writestr("../evil.so", b"")
     assert run("repair", plugin_wheel, mode).status == 2
@@ -94,7 +94,7 @@ def test_what_is_refused_is_refused_without_writing_too(run: Run, plugin_wheel: 
     ],
     ids=["no WHEEL", "empty WHEEL", "no METADATA", "not UTF-8", "of another"],
 )
-def test_metadata_that_installers_refuse_is_refused(
+def test_metadata_that_installers_reject_is_refused(
     run: Run, plugin_wheel: Path, tmp_path: Path, changes: dict[str, bytes | None], expected: str
 ) -> None:
     inside = {f"plugin-1.0.dist-info/{name}": data for name, data in changes.items()}
@@ -104,14 +104,14 @@ def test_metadata_that_installers_refuse_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_metadata_folder_of_another_name_is_refused(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
+def test_a_metadata_folder_with_the_wrong_name_is_refused(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
     wrong = plugin_wheel.with_name(plugin_wheel.name.replace("plugin", "other"))
     plugin_wheel.rename(wrong)
     done = run("repair", wrong, "--check")
     assert (done.status, "has the metadata folder plugin-1.0.dist-info" in " ".join(done.stderr.split())) == (2, True)
 
 
-def test_every_wheel_that_is_truncated_is_named(run: Run, tmp_path: Path) -> None:
+def test_every_truncated_wheel_is_reported(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / "dist", f"demo{number}", {f"demo{number}.py": b"x"}) for number in range(3)]
     for wheel in wheels[:2]:
         wheel.write_bytes(wheel.read_bytes()[:-30])

@@ -39,7 +39,7 @@ def tensorflow() -> list[InstalledFile]:
 
 @pytest.mark.parametrize("toolkit", ["auto", "system", "sdk"])
 @pytest.mark.parametrize("beside", [[], SDK], ids=["nothing at hand", "the SDK at hand"])
-def test_the_paths_of_a_wheel_for_another_rocm_stay(beside: list[Part], toolkit: ToolkitOption) -> None:
+def test_run_paths_in_a_wheel_for_another_rocm_version_are_kept(beside: list[Part], toolkit: ToolkitOption) -> None:
     made = plan(*tensorflow(), beside=beside, toolkit=toolkit)
     found = run_paths(made)
     assert all(ROCM_6 in found[name].split(":") for name in ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2"))
@@ -69,7 +69,7 @@ def bitsandbytes() -> list[InstalledFile]:
 
 @pytest.mark.parametrize("toolkit", ["auto", "system"])
 @pytest.mark.parametrize("beside", [[], SDK], ids=["nothing at hand", "the SDK at hand"])
-def test_a_wheel_for_several_toolkits_is_left_alone(beside: list[Part], toolkit: ToolkitOption) -> None:
+def test_a_wheel_for_several_toolkits_is_unchanged(beside: list[Part], toolkit: ToolkitOption) -> None:
     made = plan(*bitsandbytes(), beside=beside, toolkit=toolkit)
     assert (made.edits, made.requires, made.left) == ({}, (), {})
     assert made.finds["demo/libbitsandbytes_cuda124.so"][0] == Found(
@@ -79,7 +79,7 @@ def test_a_wheel_for_several_toolkits_is_left_alone(beside: list[Part], toolkit:
 
 
 @pytest.mark.parametrize("beside", [[], SDK], ids=["nothing at hand", "the SDK at hand"])
-def test_the_sdk_replaces_only_what_it_has_when_it_is_asked_for(beside: list[Part]) -> None:
+def test_the_sdk_replaces_only_paths_for_its_own_libraries_when_requested(beside: list[Part]) -> None:
     made = plan(*bitsandbytes(), beside=beside, toolkit="sdk")
     assert run_paths(made) == {"libbitsandbytes_rocm71.so": "$ORIGIN/../_rocm_sdk_libraries/lib"}
     assert made.requires == ("rocm-sdk-libraries==7.1.*" if beside else "rocm-sdk-libraries>=7,<11",)
@@ -96,7 +96,7 @@ def test_the_sdk_replaces_only_what_it_has_when_it_is_asked_for(beside: list[Par
     ],
     ids=["assumed", "assumed on demand", "at hand", "at hand and on demand"],
 )
-def test_a_path_is_replaced_by_a_required_package_that_is_known_to_have_the_library(
+def test_a_path_is_replaced_if_a_required_package_is_known_to_have_the_library(
     beside: list[Part], toolkit: ToolkitOption, expected: str
 ) -> None:
     made = plan(library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib"), beside=beside, toolkit=toolkit)
@@ -104,7 +104,7 @@ def test_a_path_is_replaced_by_a_required_package_that_is_known_to_have_the_libr
     assert (run_paths(made), made.requires) == ({"a.so": expected}, (requirement,))
 
 
-def test_a_package_that_takes_nothing_away_is_required_in_any_version_if_a_user_says_so() -> None:
+def test_a_package_that_replaces_no_path_can_be_required_in_any_version() -> None:
     file = library("demo/a.so", "libamdhip64.so.7", runpath="/builds/x")
     made = tree((package(), [file]), *SDK)
     pins: tuple[Pin, ...] = ("none", "release")
@@ -113,13 +113,13 @@ def test_a_package_that_takes_nothing_away_is_required_in_any_version_if_a_user_
     assert found == [("rocm-sdk-core",), ("rocm-sdk-core==7.1.*",)]
 
 
-def test_nothing_is_led_to_the_sdk_where_the_system_is_the_toolkit() -> None:
+def test_no_run_path_points_to_the_sdk_when_the_toolkit_is_the_system() -> None:
     file = library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib")
     made = plan(file, beside=SDK, toolkit="system")
     assert (made.edits, made.requires) == ({}, ())
 
 
-def test_a_package_of_another_version_than_the_required_one_replaces_nothing() -> None:
+def test_a_package_outside_the_required_version_replaces_no_path() -> None:
     file = library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib")
     made = plan(file, beside=SDK, requires="rocm-sdk-core==6.4.*")
     assert run_paths(made) == {"a.so": "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib"}
@@ -127,7 +127,7 @@ def test_a_package_of_another_version_than_the_required_one_replaces_nothing() -
 
 
 @pytest.mark.parametrize("toolkit", ["auto", "sdk"])
-def test_a_file_that_opens_libraries_by_name_keeps_the_host_unless_the_sdk_is_asked_for(toolkit: ToolkitOption) -> None:
+def test_a_file_that_opens_libraries_keeps_host_paths_unless_the_sdk_is_requested(toolkit: ToolkitOption) -> None:
     run_path = "/opt/rocm/lib:$ORIGIN/../elsewhere/lib"
     file = library("demo/a.so", "libamdhip64.so.7", runpath=run_path, imports_dlopen=True)
     core = "$ORIGIN/../_rocm_sdk_core/lib"
@@ -137,20 +137,20 @@ def test_a_file_that_opens_libraries_by_name_keeps_the_host_unless_the_sdk_is_as
 
 
 @pytest.mark.parametrize("folder", ["/opt/vendor/lib", "/usr/local/nvidia/lib64", "$ORIGIN/../../../../lib"])
-def test_a_folder_of_no_toolkit_stays_for_what_is_opened_though_the_sdk_is_asked_for(folder: str) -> None:
+def test_a_non_toolkit_folder_is_kept_for_opened_libraries_even_if_the_sdk_is_requested(folder: str) -> None:
     run_path = f"/opt/rocm/lib:{folder}:/usr/local/cuda-12.4/lib64"
     file = library("demo/a.so", "libamdhip64.so.7", runpath=run_path, imports_dlopen=True)
     made = plan(file, beside=SDK, toolkit="sdk")
     assert (run_paths(made), made.left) == ({"a.so": f"$ORIGIN/../_rocm_sdk_core/lib:{folder}"}, {})
 
 
-def test_a_shared_folder_stays_for_the_packages_that_are_not_at_hand() -> None:
+def test_a_shared_folder_is_kept_for_packages_that_are_not_given() -> None:
     file = library("nvidia/cu13/lib/libcusolver.so.12", "libcublas.so.13", runpath="/tmp/me:$ORIGIN")
     made = plan(file)
     assert {name: edit.value for name, edit in made.edits.items()} == {file.path: "$ORIGIN"}
 
 
-def test_entries_that_nothing_needs_any_more_go() -> None:
+def test_entries_that_are_no_longer_needed_are_removed() -> None:
     files = [library("demo/a.so", "libq.so", runpath="/opt/lib:$ORIGIN/../nvidia/lib"), library("demo/lib/libq.so")]
     assert run_paths(plan(*files)) == {"a.so": "$ORIGIN/lib"}
 
@@ -165,14 +165,14 @@ def test_entries_that_nothing_needs_any_more_go() -> None:
         "/root/rocm/lib",
     ],
 )
-def test_entries_that_a_machine_may_have_stay_for_what_nothing_else_provides(entry: str) -> None:
+def test_entries_that_may_exist_on_a_machine_are_kept_for_otherwise_missing_libraries(entry: str) -> None:
     lacks = library("demo/a.so", "libx.so", runpath=f"/builds/x:{entry}")
     assert run_paths(plan(lacks, requires="sandbox")) == {"a.so": entry}
     finds = library("demo/a.so", "libq.so", runpath=f"{entry}:$ORIGIN")
     assert run_paths(plan(finds, library("demo/libq.so"), requires="sandbox")) == {"a.so": "$ORIGIN"}
 
 
-def test_a_package_counts_only_in_a_version_that_every_requirement_on_the_way_allows() -> None:
+def test_a_package_counts_only_if_its_version_satisfies_every_requirement_on_the_way() -> None:
     selector: Part = (package("rocm", version="7.1.2", requires=("rocm-sdk-core==7.1.2",), is_context=True), [])
     file = library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib")
     core = "$ORIGIN/../_rocm_sdk_core/lib"
@@ -181,7 +181,7 @@ def test_a_package_counts_only_in_a_version_that_every_requirement_on_the_way_al
         assert run_paths(plan(file, beside=beside, requires="rocm==7.1.*")) == {"a.so": core}
 
 
-def test_entries_that_stay_keep_their_order() -> None:
+def test_kept_entries_keep_their_order() -> None:
     run_path = "/builds/x:/opt/x/lib:$ORIGIN/../xpkg/lib"
     made = plan(library("demo/a.so", "libx.so", runpath=run_path), requires="xpkg")
     assert run_paths(made) == {"a.so": "/opt/x/lib:$ORIGIN/../xpkg/lib"}

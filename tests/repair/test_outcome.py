@@ -33,16 +33,16 @@ def left(audited: Tree, **settings: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one.text for one in RepairedTree(audited, EDITS, {}, settings_).leftovers(audited.distributions[0]))
 
 
-def test_a_library_that_the_new_run_path_leads_to_is_not_a_leftover() -> None:
+def test_a_library_on_the_new_run_path_is_not_reported_as_unresolved() -> None:
     assert left(tree((package(), [library("demo/a.so", "b.so"), library("demo/libs/b.so")]))) == ()
 
 
-def test_a_library_that_the_new_run_path_does_not_lead_to_is_reported() -> None:
+def test_a_library_not_on_the_new_run_path_is_reported() -> None:
     (found,) = left(tree((package(), [library("demo/a.so", "b.so"), library("demo/other/b.so")])))
     assert found.startswith("demo/a.so needs b.so, which is in demo/other, but its run path doesn't lead there")
 
 
-def test_symbols_are_looked_for_in_what_the_new_run_path_leads_to() -> None:
+def test_symbols_are_resolved_through_the_new_run_path() -> None:
     references = (SymbolReference("there"), SymbolReference("nowhere"))
     files = [library("demo/a.so", "b.so", references=references), library("demo/libs/b.so", defines=("there",))]
     assert left(tree((package(), files))) == (
@@ -55,13 +55,13 @@ def test_an_executable_stack_is_reported() -> None:
     assert [text.partition(" ")[0] for text in found] == ["demo/a.so"]
 
 
-def test_what_other_packages_have_is_not_of_the_wheel() -> None:
+def test_files_of_other_packages_are_not_reported_for_the_wheel() -> None:
     other = (package("other"), [library("other/b.so", executable_stack=True)])
     assert left(tree((package(), [library("demo/a.so")]), other)) == ()
 
 
 @needs_compiler
-def test_what_no_repair_fixes_is_reported_and_fails(run: Run, tmp_path: Path) -> None:
+def test_a_missing_library_that_no_repair_fixes_is_reported_and_fails(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libnowhere.so.6",)))
     wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
     done = run("repair", wheel, "--output", tmp_path / "out", "--quiet")
@@ -75,7 +75,7 @@ def test_what_no_repair_fixes_is_reported_and_fails(run: Run, tmp_path: Path) ->
 
 
 @needs_compiler
-def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Run, tmp_path: Path) -> None:
+def test_a_wheel_built_with_an_unlisted_sdk_is_left_unchanged_and_passes(run: Run, tmp_path: Path) -> None:
     libraries = ("libamdhip64.so.6", "librccl.so.1")
     tree = build_tree(tmp_path / "tree", Lib("a.so", libraries, "/../rocm/lib:/opt/rocm/lib:/tmp/me/lib"))
     wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
@@ -102,7 +102,7 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
 
 
 @needs_compiler
-def test_what_needs_a_newer_rocm_than_the_table_fails_and_asks_for_the_sdk(run: Run, tmp_path: Path) -> None:
+def test_a_wheel_that_needs_a_newer_rocm_than_the_table_fails_and_asks_for_the_sdk(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.99", "librccl.so.1"), "/opt/rocm/lib"))
     wheel = make_wheel(tmp_path / "dist", "new", {"new/a.so": tree / "a.so"})
     done = run("repair", wheel, "--output", tmp_path / "out")
@@ -133,7 +133,7 @@ NOWHERE = library("demo/c.so", "libamdhip64.so.6")
 LIBS = (("demo/a.so", "libamdhip64.so.6"), ("demo/a.so", "libmigraphx_c.so.3"))
 
 
-def test_a_user_who_names_the_system_asks_for_every_path_that_is_kept() -> None:
+def test_system_option_requires_every_kept_path() -> None:
     expected = ("demo/c.so needs libamdhip64.so.6",), (*LIBS, ("demo/b.so", "libvendor.so.1"))
     assert kept_for_system(OLD, VENDOR, NOWHERE, option="system") == expected
 
@@ -141,7 +141,7 @@ def test_a_user_who_names_the_system_asks_for_every_path_that_is_kept() -> None:
 NEWER = library("demo/a.so", "libamd_smi.so.99", "libamdhip64.so.7", runpath="/opt/rocm/lib")
 
 
-def test_a_library_of_a_newer_rocm_than_is_known_is_left_to_the_system_only_as_asked() -> None:
+def test_a_library_of_an_unknown_newer_rocm_is_left_to_the_system_only_on_request() -> None:
     kept = (("demo/a.so", "libamdhip64.so.7"),)
     assert kept_for_system(NEWER)[0] == ("demo/a.so needs libamd_smi.so.99",)
     assert kept_for_system(NEWER, option="system") == ((), (("demo/a.so", "libamd_smi.so.99"), *kept))
@@ -152,7 +152,7 @@ def test_a_library_of_a_newer_rocm_than_is_known_is_left_to_the_system_only_as_a
     [({}, {"runpath": "/opt/x/lib"}), ({"rpath": "$ORIGIN/../torch:/opt/x/lib"}, {})],
     ids=["by its own run path", "by the RPATH of the wheel's file"],
 )
-def test_what_another_package_finds_by_kept_paths_is_left_on_purpose_as_well(
+def test_a_library_that_another_package_finds_through_kept_paths_is_left_on_purpose(
     first: dict[str, str], torch: dict[str, str]
 ) -> None:
     file = library("demo/a.so", "libt.so", **(first or {"runpath": "$ORIGIN/../torch"}))  # type: ignore[arg-type]
@@ -167,7 +167,7 @@ def test_what_another_package_finds_by_kept_paths_is_left_on_purpose_as_well(
     assert (count_left("auto"), count_left("system")) == (2, 0)
 
 
-def test_what_a_file_opens_by_kept_paths_is_left_on_purpose_as_well() -> None:
+def test_a_library_opened_through_kept_paths_is_left_on_purpose() -> None:
     made = tree((package(), [library("demo/a.so", runpath="/opt/x/lib"), library("demo/b.so")]))
     owner, settings = made.distributions[0], AuditSettings(dlopen={"*": ("libx.so.1",)})
     toolkits = {owner.source: Subject(made, settings).toolkit_of(owner, "system")}
@@ -175,20 +175,20 @@ def test_what_a_file_opens_by_kept_paths_is_left_on_purpose_as_well() -> None:
     assert [one.text.partition(",")[0] for one in left] == ["demo/b.so opens libx.so.1 at run time"]
 
 
-def test_a_wheel_for_another_toolkit_asks_for_the_paths_to_that_toolkit_alone() -> None:
+def test_a_wheel_for_another_toolkit_requires_only_the_paths_to_that_toolkit() -> None:
     assert kept_for_system(OLD, VENDOR) == (("demo/b.so needs libvendor.so.1",), LIBS)
     cuda = library("demo/a.so", "libcublas.so.12", runpath="$ORIGIN/../nvidia/cublas/lib")
     assert kept_for_system(cuda, VENDOR) == (("demo/b.so needs libvendor.so.1",), (("demo/a.so", "libcublas.so.12"),))
 
 
-def test_a_wheel_of_the_sdk_or_of_no_toolkit_asks_for_no_path() -> None:
+def test_a_wheel_for_the_sdk_or_for_no_toolkit_requires_no_path() -> None:
     assert kept_for_system(VENDOR) == (("demo/b.so needs libvendor.so.1",), ())
     sdk = library("demo/a.so", "libamdhip64.so.7", "libvendor.so.1", runpath="/opt/vendor/lib")
     assert kept_for_system(sdk)[1] == ()
 
 
 @needs_compiler
-def test_the_sdk_that_a_wheel_was_built_with_makes_it_whole(run: Run, tmp_path: Path) -> None:
+def test_passing_the_original_sdk_repairs_the_wheel_completely(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.6",), "/opt/rocm/lib"), Lib("libamdhip64.so.6"))
     wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
     core = make_wheel(
@@ -206,7 +206,7 @@ def test_the_sdk_that_a_wheel_was_built_with_makes_it_whole(run: Run, tmp_path: 
 
 
 @needs_compiler
-def test_what_the_audit_still_finds_afterwards_is_reported_and_fails(run: Run, tmp_path: Path) -> None:
+def test_findings_that_remain_after_the_repair_are_reported_and_fail(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("_ext.so", options=("-Wl,-z,execstack",)))
     done = run("repair", make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}), "--dry-run")
     assert done.status == 1

@@ -62,7 +62,7 @@ def hold(tmp_path: Path, stubs: Stubs) -> Hold:
     return hold
 
 
-def test_a_folder_that_is_gone_is_a_loss(wheel_of: WheelOf, hold: Hold) -> None:
+def test_a_removed_folder_is_a_loss(wheel_of: WheelOf, hold: Hold) -> None:
     original = wheel_of("old", Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib:$ORIGIN/../tools/lib"))
     repaired = wheel_of("new", Lib("plugin/_x.so", ("libtool.so.3",), "$ORIGIN/../tools/lib"))
     proof = hold(original, repaired)
@@ -81,7 +81,7 @@ def test_a_folder_that_is_gone_is_a_loss(wheel_of: WheelOf, hold: Hold) -> None:
     assert (proof.before, proof.after, proof.gained) == (3, 2, 0)
 
 
-def test_a_library_of_a_required_package_is_no_loss(wheel_of: WheelOf, hold: Hold) -> None:
+def test_a_library_in_a_required_package_is_not_a_loss(wheel_of: WheelOf, hold: Hold) -> None:
     original = wheel_of("old", Lib("plugin/_x.so", ("libamdhip64.so.7",), "/opt/rocm/lib"))
     repaired = wheel_of("new", Lib("plugin/_x.so", ("libamdhip64.so.7",), CORE), requires=("rocm-sdk-core",))
     assert hold(original, repaired).losses == []
@@ -96,14 +96,14 @@ def test_a_library_of_another_version_is_a_loss(wheel_of: WheelOf, hold: Hold) -
     assert found == [("libamdhip64.so.6", "/opt/rocm/lib"), ("libamdhip64.so.6", "all")]
 
 
-def test_what_a_file_opens_by_name_counts(wheel_of: WheelOf, hold: Hold) -> None:
+def test_libraries_opened_by_name_count(wheel_of: WheelOf, hold: Hold) -> None:
     original = wheel_of("old", Lib("plugin/_x.so", (), "/opt/tool/lib", source=OPENS))
     repaired = wheel_of("new", Lib("plugin/_x.so", (), "", source=OPENS))
     found = [(loss.file, loss.library, loss.run_path, loss.repaired) for loss in hold(original, repaired).losses]
     assert found == [("plugin/.opened-by-_x.so", "libtool.so.3", "/opt/tool/lib", "")] * 2
 
 
-def test_what_a_dependency_found_by_an_inherited_rpath_counts(wheel_of: WheelOf, hold: Hold) -> None:
+def test_dependencies_found_through_an_inherited_rpath_count(wheel_of: WheelOf, hold: Hold) -> None:
     helper = Lib("plugin/libhelp.so", ("libtool.so.3",))
     x = Lib("plugin/_x.so", ("libhelp.so",), "$ORIGIN:/opt/tool/lib", is_rpath=True)
     repaired = wheel_of("new", x._replace(is_rpath=False), helper)
@@ -112,7 +112,7 @@ def test_what_a_dependency_found_by_an_inherited_rpath_counts(wheel_of: WheelOf,
     assert found == [("plugin/libhelp.so", "libtool.so.3")] * 4
 
 
-def test_what_a_library_outside_the_wheel_inherits_counts(wheel_of: WheelOf, hold: Hold) -> None:
+def test_libraries_outside_the_wheel_that_inherit_an_rpath_count(wheel_of: WheelOf, hold: Hold) -> None:
     x = Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib:/opt/more/lib:$ORIGIN/lib", is_rpath=True)
     own = Lib("plugin/lib/libown.so")
     original = wheel_of("old", x, own)
@@ -125,13 +125,13 @@ def test_what_a_library_outside_the_wheel_inherits_counts(wheel_of: WheelOf, hol
     ]
 
 
-def test_a_required_package_need_not_inherit_what_it_replaces_inherited(wheel_of: WheelOf, hold: Hold) -> None:
+def test_a_required_package_need_not_inherit_the_rpath_of_the_copy_it_replaces(wheel_of: WheelOf, hold: Hold) -> None:
     original = wheel_of("old", Lib("plugin/_x.so", ("libamdhip64.so.7",), "/opt/rocm/lib", is_rpath=True))
     repaired = wheel_of("new", Lib("plugin/_x.so", ("libamdhip64.so.7",), CORE), requires=("rocm-sdk-core",))
     assert hold(original, repaired).losses == []
 
 
-def test_one_folder_may_be_spelled_in_two_ways(wheel_of: WheelOf, hold: Hold) -> None:
+def test_two_spellings_of_a_folder_are_accepted(wheel_of: WheelOf, hold: Hold) -> None:
     original = wheel_of("old", Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib:/opt/tool/lib/../lib"))
     repaired = wheel_of("new", Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib"))
     proof = hold(original, repaired)
@@ -139,7 +139,7 @@ def test_one_folder_may_be_spelled_in_two_ways(wheel_of: WheelOf, hold: Hold) ->
     assert (proof.before, proof.after, proof.losses) == (3, 3, [])
 
 
-def test_folders_of_builds_are_on_no_machine(wheel_of: WheelOf, hold: Hold) -> None:
+def test_build_folders_exist_on_no_machine(wheel_of: WheelOf, hold: Hold) -> None:
     entries = "/home/builder/out:$ORIGIN/../../_solib_k8/x:lib"
     original = wheel_of("old", Lib("plugin/_x.so", ("libtool.so.3",), entries))
     places = hold(original, original).places
@@ -148,7 +148,7 @@ def test_folders_of_builds_are_on_no_machine(wheel_of: WheelOf, hold: Hold) -> N
     assert places.unfixed == ("lib",)
 
 
-def test_only_folders_that_a_user_gives_up_may_be_lost(wheel_of: WheelOf, hold: Hold) -> None:
+def test_only_folders_that_the_user_gives_up_may_be_lost(wheel_of: WheelOf, hold: Hold) -> None:
     opens = Lib("plugin/_x.so", (), "/opt/rocm/lib", source=OPENS)
     needs = Lib("plugin/_x.so", ("libtool.so.3",), "/opt/rocm/lib")
     other = opens._replace(run_path="/opt/tool/lib")
@@ -162,13 +162,13 @@ def test_only_folders_that_a_user_gives_up_may_be_lost(wheel_of: WheelOf, hold: 
     assert Row("plugin 1.0", (), proof=elsewhere, given_up=given_up).has_fault
 
 
-def test_errors_of_the_audit_are_told_apart_by_the_library_that_is_missing(wheel_of: WheelOf) -> None:
+def test_audit_errors_are_distinguished_by_missing_library(wheel_of: WheelOf) -> None:
     wheel = wheel_of("dist", Lib("plugin/_x.so", ("libtool.so.3",), "lib"), Lib("plugin/_y.so", ("libtool.so.3",)))
     assert errors_of(wheel) == {"missing: libtool.so.3", "run-path-relative: plugin/_x.so"}
 
 
 @pytest.mark.parametrize("lacks", ["libgone.so.1", "libc.so.6"])
-def test_what_a_package_beside_the_wheel_lacks_by_itself_is_no_fault(
+def test_errors_in_a_package_beside_the_wheel_are_not_faults(
     wheel_of: WheelOf, tmp_path: Path, stubs: Stubs, lacks: str
 ) -> None:
     wheel = wheel_of("dist", Lib("plugin/_x.so", ("libtool.so.3",)))
@@ -178,7 +178,7 @@ def test_what_a_package_beside_the_wheel_lacks_by_itself_is_no_fault(
     assert (row.errors, row.has_fault, row.proof and row.proof.losses) == ((), False, [])
 
 
-def test_every_wheel_of_the_corpus_is_named_in_full() -> None:
+def test_every_wheel_in_the_corpus_is_fully_identified() -> None:
     corpus = read_corpus()
     projects = [wheel.project for wheel in corpus]
     assert len(set(projects)) == len(corpus) >= 20
@@ -189,7 +189,7 @@ def test_every_wheel_of_the_corpus_is_named_in_full() -> None:
     assert {name for wheel in corpus for name in wheel.beside} <= set(projects)
 
 
-def test_a_search_that_maps_nothing_is_unmet() -> None:
+def test_a_search_that_maps_no_library_is_unmet() -> None:
     lines = [
         " 7:\tfile=liba.so [0];  needed by /x.so [0]",
         " 7:\tfile=liba.so [0];  generating link map",

@@ -166,7 +166,7 @@ OPENERS = st.dictionaries(st.sampled_from(OWN), st.lists(st.sampled_from((*NAMES
 
 @settings(deadline=None, max_examples=examples(200))
 @given(wheels_with_copies(), st.dictionaries(st.sampled_from(COPIES), st.sampled_from([("libz.so",), ("liby.so",)])))
-def test_in_no_wheel_with_copies_a_repaired_file_finds_less(made: Tree, opened: dict[str, tuple[str, ...]]) -> None:
+def test_a_repaired_file_finds_no_less_in_any_wheel_with_copies(made: Tree, opened: dict[str, tuple[str, ...]]) -> None:
     audit_settings = AuditSettings(dlopen=opened)
     plan = RepairPlanner(split_environments(made), RepairOptions(settings=audit_settings)).plan(made.distributions[0])
     vendors = [library(f"/opt/vendor/lib/{name}") for name in ("libz.so", "libgone.so")]
@@ -176,7 +176,9 @@ def test_in_no_wheel_with_copies_a_repaired_file_finds_less(made: Tree, opened: 
 
 @settings(deadline=None, max_examples=examples(200))
 @given(st.data(), st.sampled_from(["auto", "system", "sdk"]), st.sampled_from([None, *RunpathTag]))
-def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: str, tag: RunpathTag | None) -> None:
+def test_a_repaired_file_finds_no_less_on_any_machine(
+    data: st.DataObject, toolkit: str, tag: RunpathTag | None
+) -> None:
     made = data.draw(wheels())
     machine = data.draw(machines(made))
     owner = made.distributions[0]
@@ -191,11 +193,11 @@ def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: 
 
 @settings(deadline=None, max_examples=examples(300))
 @given(wheels_with_copies(), st.dictionaries(st.sampled_from(COPIES), run_paths(), min_size=1, max_size=3))
-def test_edits_of_which_no_loss_is_told_take_nothing_away(made: Tree, edits: dict[str, SetRunpath]) -> None:
+def test_edits_without_a_reported_loss_lose_nothing(made: Tree, edits: dict[str, SetRunpath]) -> None:
     _require_told(made, edits)
 
 
-def test_the_property_notices_what_only_another_copy_takes_from_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_property_detects_a_loss_that_only_another_copy_causes(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [
         library("demo/a.so", "libx.so", rpath="$ORIGIN/w"),
         library("demo/v/libx.so", "liby.so"),
@@ -212,11 +214,11 @@ def test_the_property_notices_what_only_another_copy_takes_from_a_machine(monkey
 
 @settings(deadline=None, max_examples=examples(300))
 @given(wheels_of_which_a_copy_brings_more(), st.permutations(["$ORIGIN/v", "$ORIGIN/w", "$ORIGIN"]).map(":".join))
-def test_an_order_of_copies_of_which_no_loss_is_told_takes_nothing_away(made: Tree, run_path: str) -> None:
+def test_a_copy_order_without_a_reported_loss_loses_nothing(made: Tree, run_path: str) -> None:
     _require_told(made, {"demo/m.so": SetRunpath(run_path, RunpathTag.RUNPATH)})
 
 
-def test_a_user_who_asks_for_the_sdk_gives_up_folders_that_are_named_as_its_own_at_a_wrong_depth() -> None:
+def test_choosing_the_sdk_gives_up_its_folder_names_at_a_wrong_depth() -> None:
     made = tree((package(), [library("demo/lib/libb.so", rpath="$ORIGIN/../_rocm_sdk_core/lib", imports_dlopen=True)]))
     plan = RepairPlanner(split_environments(made), RepairOptions(toolkit="sdk")).plan(made.distributions[0])
     assert {path: edit.value for path, edit in plan.edits.items()} == {"demo/lib/libb.so": ""}
@@ -234,7 +236,7 @@ BROUGHT = [
 """A wheel that needs a library which may be in a folder of another package, and has one itself."""
 
 
-def test_the_property_notices_what_only_a_machines_copy_has_loaded() -> None:
+def test_the_property_detects_a_library_loaded_only_by_a_machine_copy() -> None:
     made = tree((package(), BROUGHT))
     audit_settings = AuditSettings(dlopen={"demo/lib/libc.so": ("libamdhip64.so.6",)})
     plan = RepairPlanner(split_environments(made), RepairOptions(settings=audit_settings)).plan(made.distributions[0])
@@ -253,7 +255,7 @@ def test_the_property_notices_what_only_a_machines_copy_has_loaded() -> None:
         ("replaced_regressions", [library("demo/v/libx.so"), library("demo/w/libx.so", "libgone.so")]),
     ],
 )
-def test_the_property_notices_a_rule_that_is_not_asked(
+def test_the_property_detects_a_skipped_rule(
     rule: str, copies: list[InstalledFile], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = library("demo/a.so", *(["libz.so"] if rule == "dropped_regressions" else []))

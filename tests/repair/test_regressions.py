@@ -30,7 +30,7 @@ def subject(*files: InstalledFile, beside: tuple[tuple[Distribution, list[Instal
 
 
 @pytest.mark.parametrize("folder", ["demo", "demo/lib", "demo/lib/deep", "demo.libs"])
-def test_folders_of_a_package_and_of_auditwheel_are_of_one_distribution(folder: str) -> None:
+def test_folders_of_a_package_and_of_auditwheel_belong_to_one_distribution(folder: str) -> None:
     files = (MODULE, library("demo/lib/deep/a.so"), library("demo.libs/b.so"))
     assert is_own_folder(subject(*files), f"{SITE}/{folder}")
 
@@ -56,11 +56,11 @@ def test_folders_of_a_package_and_of_auditwheel_are_of_one_distribution(folder: 
         "the host's",
     ],
 )
-def test_other_folders_may_have_more(files: tuple[InstalledFile, ...], folder: str) -> None:
+def test_other_folders_may_have_more_files(files: tuple[InstalledFile, ...], folder: str) -> None:
     assert not is_own_folder(subject(*files), folder)
 
 
-def test_a_folder_to_which_two_distributions_add_may_have_more() -> None:
+def test_a_folder_shared_by_two_distributions_may_have_more_files() -> None:
     assert not is_own_folder(subject(MODULE, library("demo/a.so"), beside=(MORE,)), f"{SITE}/demo")
 
 
@@ -74,17 +74,17 @@ def test_a_folder_to_which_two_distributions_add_may_have_more() -> None:
     ],
     ids=["no binary", "a module of Python", "a library", "a plugin"],
 )
-def test_libraries_but_for_modules_may_be_opened_by_name(file: InstalledFile, expected: bool) -> None:
+def test_libraries_other_than_modules_may_be_opened_by_name(file: InstalledFile, expected: bool) -> None:
     opener = library("demo/libopener.so", imports_dlopen=True)
     assert has_nothing_to_open(subject(MODULE, opener, file), f"{SITE}/demo", opener.path) is expected
 
 
-def test_a_folder_that_may_have_more_may_have_something_to_open() -> None:
+def test_a_folder_that_may_have_more_files_may_have_something_to_open() -> None:
     opener = library("demo/libopener.so", imports_dlopen=True)
     assert not has_nothing_to_open(subject(opener), f"{SITE}/demo", opener.path)
 
 
-def test_what_each_file_finds_is_told() -> None:
+def test_the_libraries_that_each_file_finds_are_listed() -> None:
     needed = ("libq.so", "libamdhip64.so.7", "libc.so.6", "libx.so.1", "liby.so.1")
     file = library("demo/a.so", *needed, runpath="/opt/x:$ORIGIN/../x/lib")
     made = plan(file, library("demo/b.so", "liby.so.1"), library("demo/lib/libq.so"), beside=SDK)
@@ -99,7 +99,7 @@ def test_what_each_file_finds_is_told() -> None:
     assert made.finds["demo/b.so"] == (Found("liby.so.1", "nothing"),)
 
 
-def test_kept_folders_around_site_packages_are_told_as_the_run_path_has_them() -> None:
+def test_kept_folders_around_site_packages_are_listed_as_in_the_run_path() -> None:
     entries = "$ORIGIN/../../../../lib:$ORIGIN/../../../$LIB:$ORIGIN/$LIB:$ORIGIN/../x/lib:/opt/x/:/opt/$PLATFORM"
     made = plan(library("demo/a.so", "libx.so.1", runpath=entries))
     places = "$ORIGIN/../../../../lib:$ORIGIN/../../../$LIB:$ORIGIN/$LIB:x/lib:/opt/x/:/opt/$PLATFORM"
@@ -132,7 +132,7 @@ def regressions(
 RUNPATH = RunpathTag.RUNPATH
 
 
-def test_a_folder_that_may_have_a_library_is_lost() -> None:
+def test_removing_a_folder_that_may_have_the_library_is_a_regression() -> None:
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath="/opt/x/:$ORIGIN")]))
     blamed = (f"{package().source}!demo/a.so",)
     assert regressions(made, a=SetRunpath("$ORIGIN", RUNPATH)) == [
@@ -144,7 +144,7 @@ def test_a_folder_that_may_have_a_library_is_lost() -> None:
     assert regressions(made, a=SetRunpath("$ORIGIN/../demo:/opt/x", RUNPATH)) == []
 
 
-def test_a_library_of_a_package_that_is_not_required_replaces_nothing() -> None:
+def test_a_package_that_is_not_required_cannot_replace_a_library() -> None:
     other = (package("other", is_context=True), [library("other/libx.so.1")])
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath="/opt/x")]), other)
     edit = SetRunpath("$ORIGIN/../other", RUNPATH)
@@ -152,13 +152,13 @@ def test_a_library_of_a_package_that_is_not_required_replaces_nothing() -> None:
     assert regressions(made, a=edit, sure=lambda name: {name, "other"}) == []
 
 
-def test_what_a_file_opens_by_name_may_be_in_any_folder() -> None:
+def test_a_file_that_opens_libraries_by_name_may_find_them_in_any_folder() -> None:
     made = tree((package(), [library("demo/a.so", runpath="/opt/x:/tmp/me", imports_dlopen=True)]))
     (regression,) = regressions(made, a=SetRunpath("", RUNPATH))
     assert regression.words == "demo/a.so would no longer find the libraries that it opens by name in /opt/x"
 
 
-def test_a_folder_around_site_packages_is_named_as_the_run_path_has_it() -> None:
+def test_a_folder_around_site_packages_is_reported_as_in_the_run_path() -> None:
     entries = "$ORIGIN/../../../../lib:$ORIGIN/../../../$LIB:$ORIGIN/../x/lib"
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath=entries)]))
     (regression,) = regressions(made, a=SetRunpath("", RUNPATH))
@@ -176,7 +176,7 @@ def test_a_folder_around_site_packages_is_named_as_the_run_path_has_it() -> None
         ("/opt/glibc-hwcaps/:/opt", "/opt", ("/opt/glibc-hwcaps/",)),
     ],
 )
-def test_a_folder_that_is_named_as_those_for_newer_processors_is_one_of_its_own(
+def test_a_folder_named_like_one_for_newer_processors_counts_as_a_separate_folder(
     before: str, after: str, lost: tuple[str, ...]
 ) -> None:
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath=before)]))
@@ -192,7 +192,7 @@ REPLACED = [
 """Two files of one name; as the second one has another SONAME, what is loaded after it needs no third."""
 
 
-def test_a_library_that_another_file_comes_to_load_is_blamed_on_whoever_takes_another_copy() -> None:
+def test_a_newly_loaded_file_that_finds_less_is_blamed_on_the_file_that_loads_the_other_copy() -> None:
     first = library("demo/m.so", "a.so", "c.so", runpath="$ORIGIN:$ORIGIN/sub")
     opener = library("demo/a.so", "libx.so", runpath="$ORIGIN/w:$ORIGIN/sub")
     other = library("demo/sub/c.so", "libx.so.1", runpath="$ORIGIN/../q")
@@ -206,7 +206,7 @@ def test_a_library_that_another_file_comes_to_load_is_blamed_on_whoever_takes_an
 @pytest.mark.parametrize(
     "first", ["demo/_a.so", "demo/z.so"], ids=["loaded by an earlier file", "loaded by a later one"]
 )
-def test_what_the_settings_say_a_file_opens_is_compared_whoever_loads_that_file(first: str) -> None:
+def test_a_library_that_settings_say_a_file_opens_is_compared_for_every_loader(first: str) -> None:
     file = library("demo/x.so", runpath="/opt/v/lib:$ORIGIN")
     made = tree((package(), sorted([library(first, "x.so", runpath="$ORIGIN"), file], key=lambda held: held.path)))
     edit, blamed = SetRunpath("$ORIGIN", RUNPATH), (f"{package().source}!demo/x.so",)
@@ -214,7 +214,7 @@ def test_what_the_settings_say_a_file_opens_is_compared_whoever_loads_that_file(
     assert found == [Regression("demo/x.so", "libv.so", ("/opt/v/lib",), blamed)]
 
 
-def test_what_the_settings_say_a_dependency_opens_is_found_by_the_rpath_that_it_inherits() -> None:
+def test_a_library_that_settings_say_a_dependency_opens_is_found_by_its_inherited_rpath() -> None:
     files = [library("demo/a.so", "libx.so", rpath="$ORIGIN/lib:/opt/v/lib"), library("demo/lib/libx.so")]
     found = regressions(
         tree((package(), files)),
@@ -233,7 +233,7 @@ def test_what_the_settings_say_a_dependency_opens_is_found_by_the_rpath_that_it_
     ],
     ids=["by the SONAME of the other copy", "since the other copy loaded it"],
 )
-def test_what_was_found_as_loaded_already_is_lost_with_the_copy_that_had_it_loaded(
+def test_a_library_found_because_it_was_loaded_is_lost_with_the_copy_that_loaded_it(
     copy: InstalledFile, requires: str, another: list[InstalledFile]
 ) -> None:
     files = [
@@ -256,19 +256,19 @@ def libraries_that_lack_one(*first: str) -> Tree:
     return tree((package(), files))
 
 
-def test_what_another_copy_may_have_loaded_from_a_machine_is_lost_with_that_copy() -> None:
+def test_a_library_that_another_copy_may_load_from_a_machine_is_lost_with_that_copy() -> None:
     edit = SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH)
     (regression,) = regressions(libraries_that_lack_one("libx.so", "c.so"), a=edit)
     assert regression == Regression("demo/sub/c.so", "libq.so", ("/opt/q",), (f"{package().source}!demo/a.so",))
     assert regression.words == "demo/sub/c.so would no longer find libq.so in /opt/q"
 
 
-def test_what_another_copy_may_load_only_afterwards_is_not_lost_with_that_copy() -> None:
+def test_a_library_that_another_copy_may_load_only_later_is_not_lost_with_that_copy() -> None:
     edit = SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH)
     assert regressions(libraries_that_lack_one("c.so", "libx.so"), a=edit) == []
 
 
-def test_what_only_a_machines_copy_may_have_loaded_is_lost_with_it() -> None:
+def test_a_library_that_only_a_machine_copy_may_have_loaded_is_lost_with_that_copy() -> None:
     opener = library("demo/c.so", "b.so", rpath="$ORIGIN")
     user = library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")
     made = tree((package(), [data("demo/__init__.py", size=9), opener, user, library("other/libd.so")]))
@@ -283,7 +283,7 @@ def test_what_only_a_machines_copy_may_have_loaded_is_lost_with_it() -> None:
     assert regressions(made, b=SetRunpath("$ORIGIN/../other", RunpathTag.RPATH)) == []
 
 
-def test_a_machines_copy_that_inherits_no_rpath_has_nothing_loaded() -> None:
+def test_a_machine_copy_that_inherits_no_rpath_has_loaded_nothing() -> None:
     opener = library("demo/c.so", "b.so", runpath="$ORIGIN")
     user = library("demo/b.so", "libd.so", runpath="$ORIGIN/lib")
     made = tree((package(), [opener, user, library("other/libd.so")]))
@@ -291,14 +291,14 @@ def test_a_machines_copy_that_inherits_no_rpath_has_nothing_loaded() -> None:
     assert regressions(made, opened={"demo/c.so": ("libamdhip64.so.6",)}, b=edit) == []
 
 
-def test_what_a_machines_copy_may_have_loaded_is_not_lost_where_its_user_looks_there_too() -> None:
+def test_a_library_loaded_by_a_machine_copy_is_not_lost_if_its_user_searches_there_too() -> None:
     user = library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")
     made = tree((package(), [user, library("other/libd.so")]))
     edit = SetRunpath("$ORIGIN/../other:$ORIGIN/lib", RunpathTag.RPATH)
     assert regressions(made, opened={"demo/b.so": ("libx.so.1",)}, b=edit) == []
 
 
-def test_the_library_of_a_machines_toolkit_loads_no_more_than_that_of_the_sdk() -> None:
+def test_the_library_of_a_machine_toolkit_loads_no_more_than_the_sdk_copy() -> None:
     first = library("demo/a.so", "libamdhip64.so.7", rpath="/opt/rocm/lib")
     made = tree((package(requires=("rocm-sdk-core",)), [first]), LOSSES_SDK)
     edit = SetRunpath("$ORIGIN/../_rocm_sdk_core/lib", RunpathTag.RPATH)
@@ -308,7 +308,7 @@ def test_the_library_of_a_machines_toolkit_loads_no_more_than_that_of_the_sdk() 
     assert [regression for regression in found if regression.brought_by] == []
 
 
-def test_what_a_machines_copy_may_have_loaded_is_not_asked_for_of_what_files_need() -> None:
+def test_libraries_loaded_by_a_machine_copy_do_not_matter_for_needed_libraries() -> None:
     files = [library("demo/c.so", "b.so", "libtorch.so", rpath="$ORIGIN"), library("other/libd.so")]
     made = tree((package(), [*files, library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")]))
     assert regressions(made, b=SetRunpath("$ORIGIN/../other:$ORIGIN", RunpathTag.RPATH)) == []
@@ -336,7 +336,9 @@ def inherited(made: Tree, path: str) -> list[str]:
     ],
     ids=["in a package", "of auditwheel", "in a package that may be shared", "in no package", "named for another"],
 )
-def test_a_library_that_is_nowhere_inherits_no_rpath(folder: str, module: InstalledFile, lost: list[str]) -> None:
+def test_a_missing_library_inherits_an_rpath_only_if_its_folder_may_have_more_files(
+    folder: str, module: InstalledFile, lost: list[str]
+) -> None:
     file = library(f"{folder}/a.so", "libunseen.so", rpath="$ORIGIN")
     assert inherited(tree((package(), [file, module]), OTHER), f"{folder}/a.so") == lost
 
@@ -350,7 +352,7 @@ def test_a_library_that_is_nowhere_inherits_no_rpath(folder: str, module: Instal
     ],
     ids=["nothing", "a module of Python", "a library"],
 )
-def test_a_dependency_loses_an_inherited_folder_of_the_wheel_only_if_that_has_what_it_may_open(
+def test_a_dependency_loses_an_inherited_wheel_folder_only_if_it_may_open_a_library_there(
     beside: list[InstalledFile], lost: list[str]
 ) -> None:
     files = [

@@ -53,13 +53,13 @@ NEW = [library("demo/_e.so", "libq.so", runpath="$ORIGIN/lib:$ORIGIN/new"), libr
     ],
     ids=["Pythons", "versions"],
 )
-def test_wheels_of_one_project_lend_each_other_no_folders(owners: list[Distribution]) -> None:
+def test_wheels_of_the_same_project_do_not_share_folders(owners: list[Distribution]) -> None:
     made = tree((owners[0], OLD), (owners[1], NEW))
     assert [plan.edits["demo/_e.so"].value for plan in plans(made)] == ["$ORIGIN/lib", "$ORIGIN/new"]
     assert [plan.unmended for plan in plans(made)] == [(), ()]
 
 
-def test_segments_that_old_releases_of_glibc_refuse_are_realigned_and_the_tag_stays() -> None:
+def test_segments_that_old_glibc_releases_refuse_are_realigned_and_the_tag_stays() -> None:
     files = [library("demo/a.so", segments=MISALIGNED), library("demo/b.so", rpath="$ORIGIN", segments=MISALIGNED)]
     (plan,) = plans(tree((package(), files)))
     alignment = ("alignment of the segment at 0xa00000", "0x200000", "0x1000")
@@ -70,14 +70,14 @@ def test_segments_that_old_releases_of_glibc_refuse_are_realigned_and_the_tag_st
     assert plan.file_name == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_each_wheel_gets_notes_on_what_it_lacks_in_its_own_environment() -> None:
+def test_each_wheel_gets_notes_for_its_own_environment() -> None:
     owners = [plugin("cp311-cp311"), plugin("cp312-cp312")]
     made = tree((owners[0], [library("demo/_e.so", "libq.so")]), (owners[1], NEW))
     first, second = plans(made)
     assert (len(first.unmended), second.unmended) == (1, ())
 
 
-def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wheels_in_the_same_environment_are_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[int] = []
     checked: list[Subject] = []
 
@@ -95,7 +95,7 @@ def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPa
     assert (built, len(checked)) == ([5], 1)
 
 
-def test_run_paths_lead_to_libraries_for_the_machine_of_their_file() -> None:
+def test_run_paths_point_to_libraries_of_the_same_architecture() -> None:
     files = [library("demo/_e.so", "liba.so"), library("demo/_arm.so", "liba.so", machine=183)]
     files += [library("demo/arm/liba.so", machine=183), library("demo/z/liba.so")]
     (plan,) = plans(tree((package(tag="py3-none-any"), files)))
@@ -120,19 +120,19 @@ def test_run_paths_lead_to_libraries_for_the_machine_of_their_file() -> None:
     ],
     ids=["another tag", "another list", "both", "none"],
 )
-def test_a_change_of_run_paths_tells_all_that_was_there(run_paths: dict[str, Any], what: str, before: str) -> None:
+def test_a_run_path_change_shows_all_previous_values(run_paths: dict[str, Any], what: str, before: str) -> None:
     made = tree((package(), [library("demo/_e.so", "libq.so", **run_paths), library("demo/lib/libq.so")]))
     plan = RepairPlanner(split_environments(made), RepairOptions(tag=RunpathTag.RUNPATH)).plan(made.distributions[0])
     assert plan.changes == (Change("demo/_e.so", what, before, "$ORIGIN/lib"),)
 
 
-def test_a_wheel_without_machine_code_stays_a_pure_one() -> None:
+def test_a_wheel_without_machine_code_stays_pure() -> None:
     (plan,) = plans(tree((package(tag="py3-none-any", is_purelib=True), [data("demo/__init__.py")])))
     assert (plan.is_platlib, plan.changes) == (False, ())
 
 
 @pytest.mark.parametrize(("place", "is_platlib"), [("", True), ("demo-1.0.data/platlib/", False)])
-def test_a_pure_wheel_that_sends_machine_code_to_platlib_itself_stays_one(place: str, is_platlib: bool) -> None:
+def test_a_pure_wheel_that_installs_machine_code_to_platlib_stays_pure(place: str, is_platlib: bool) -> None:
     made = tree((package(is_purelib=True), [library("demo/_e.so")]))
     files = [
         msgspec.structs.replace(file, source=f"{file.distribution}!{place}{file.path}") if file.elf else file
@@ -142,7 +142,7 @@ def test_a_pure_wheel_that_sends_machine_code_to_platlib_itself_stays_one(place:
     assert plan.is_platlib is is_platlib
 
 
-def test_versions_are_noted_to_be_assumed_for_packages_that_are_not_given() -> None:
+def test_assumed_versions_of_unspecified_packages_are_noted() -> None:
     needs = [library("demo/_e.so", "libq.so", "libamdhip64.so.7")]
     made = tree((package(), needs), (package("other", is_context=True), [library("other/libq.so")]))
     (plan,) = plans(made)
@@ -153,13 +153,13 @@ def test_versions_are_noted_to_be_assumed_for_packages_that_are_not_given() -> N
     assert [note.partition(" allows any")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
 
 
-def test_a_library_that_is_opened_by_name_and_nowhere_is_left_over() -> None:
+def test_a_library_that_is_opened_by_name_but_not_found_is_unresolved() -> None:
     made = tree((package(), [library("demo/_e.so", imports_dlopen=True)]))
     plan = RepairPlanner(split_environments(made), RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
     assert [text.partition(", ")[0] for text in plan.unmended] == ["demo/_e.so opens libnowhere.so at run time"]
 
 
-def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
+def test_the_reason_why_a_run_path_does_not_reach_an_available_library_is_reported() -> None:
     files = [
         library("demo/lib/libb.so", rpath="$ORIGIN:$ORIGIN:$ORIGIN/nope/../lib"),
         library("other/libd.so", runpath="$ORIGIN"),
@@ -177,7 +177,7 @@ def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
     )
 
 
-def test_a_note_says_why_a_file_still_finds_a_library_only_through_another_file() -> None:
+def test_a_note_explains_why_a_library_is_found_only_through_another_file() -> None:
     files = [
         library("demo/a.so", "libamdhip64.so.6", "libb.so", "libd.so", rpath="$ORIGIN"),
         library("demo/lib/libb.so", runpath="$ORIGIN"),
@@ -195,7 +195,7 @@ def test_a_note_says_why_a_file_still_finds_a_library_only_through_another_file(
     )
 
 
-def test_a_library_of_the_wheel_itself_is_not_left_to_the_toolkit_of_the_machine() -> None:
+def test_a_library_in_the_wheel_is_not_left_to_the_system_toolkit() -> None:
     files = [
         library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN:$ORIGIN:/usr/local/cuda/lib64"),
         library("demo/lib/libb.so"),
@@ -210,7 +210,7 @@ def test_a_library_of_the_wheel_itself_is_not_left_to_the_toolkit_of_the_machine
     ]
 
 
-def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> None:
+def test_a_package_that_ships_a_library_does_not_require_another_package_for_it() -> None:
     own = [library("demo/a.so", "libz.so.1", runpath="$ORIGIN"), library("demo/libz.so.1")]
     other = package("other", is_context=True)
     made = tree((other, [library("other/libz.so.1")]), (package(), own))
@@ -218,7 +218,7 @@ def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> Non
 
 
 @needs_compiler
-def test_metadata_and_tags_say_what_the_files_ask_for(
+def test_metadata_and_tags_match_what_the_files_need(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--pin", "exact")
@@ -232,7 +232,7 @@ def test_metadata_and_tags_say_what_the_files_ask_for(
     assert (wheel["Tag"], wheel["Root-Is-Purelib"]) == ("py3-none-manylinux_2_5_x86_64", "false")
 
 
-def test_a_folder_of_the_building_machine_that_stays_is_told() -> None:
+def test_a_kept_build_machine_folder_is_noted() -> None:
     files = [
         library("demo/a.so", "libgone.so", runpath="/home/me/lib:$ORIGIN"),
         library("demo/b.so", "libc.so.6", runpath="/home/me/lib:$ORIGIN"),
@@ -247,7 +247,7 @@ def test_a_folder_of_the_building_machine_that_stays_is_told() -> None:
 
 
 @pytest.mark.parametrize("folder", ["external", "sandbox"])
-def test_a_folder_of_the_wheel_that_is_named_as_those_of_builds_is_not_told(folder: str) -> None:
+def test_a_wheel_folder_named_like_a_build_folder_is_not_noted(folder: str) -> None:
     files = [
         library("demo/a.so", "libx.so.1", runpath=f"$ORIGIN/../{folder}/lib"),
         library(f"{folder}/lib/libx.so.1"),
@@ -256,7 +256,7 @@ def test_a_folder_of_the_wheel_that_is_named_as_those_of_builds_is_not_told(fold
     assert (plan.edits, plan.notes) == ({}, ())
 
 
-def test_a_wheel_for_musl_is_left_alone_with_a_word() -> None:
+def test_a_musl_wheel_is_left_unchanged_with_a_note() -> None:
     files = [library("demo/a.so", "libamdhip64.so.7", "libc.musl-x86_64.so.1", runpath="/opt/x/lib")]
     (plan,) = plans(tree((package(tag="py3-none-musllinux_1_2_x86_64"), files)))
     assert (plan.changes, plan.unmended) == ((), ())
@@ -265,19 +265,19 @@ def test_a_wheel_for_musl_is_left_alone_with_a_word() -> None:
     )
 
 
-def test_files_for_windows_are_left_alone_with_a_word() -> None:
+def test_windows_files_are_left_unchanged_with_a_note() -> None:
     (plan,) = plans(tree((windows_package(), [dll("demo/a.dll"), exe("demo/a.exe")])))
     assert plan.notes == (
         "2 files are for Windows, which has no run paths, and don't change: 'rocwheel audit' finds missing DLLs",
     )
 
 
-def test_programs_of_windows_that_are_data_are_not_told() -> None:
+def test_windows_programs_shipped_as_data_are_not_noted() -> None:
     (plan,) = plans(tree((package(tag="py3-none-any"), [exe("demo/launcher.exe")])))
     assert plan.notes == ()
 
 
-def test_modes_of_a_wheel_for_windows_are_no_reason_to_write_it_again() -> None:
+def test_file_modes_in_a_windows_wheel_do_not_cause_a_rewrite() -> None:
     files = [data(f"demo/{name}.py", mode=0o100666) for name in "ab"]
     found = [plan.changes for made in (windows_package(), package()) for plan in plans(tree((made, files)))]
     assert [len(changes) for changes in found] == [0, 2]
@@ -300,14 +300,14 @@ TORCH = "$ORIGIN/../torch/lib"
         (("libc10_cuda.so", "libcudart.so.12"), ("numpy",), TORCH, ("torch",)),
     ],
 )
-def test_an_extension_of_torch_requires_it_and_leads_to_it_without_torch_at_hand(
+def test_a_torch_extension_gets_a_requirement_and_run_path_even_without_torch_available(
     needed: tuple[str, ...], requires: tuple[str, ...], run_path: str, added: tuple[str, ...]
 ) -> None:
     (plan,) = plans(tree((package(requires=requires), [library("demo/_C.so", *needed)])))
     assert (plan.edits["demo/_C.so"].value, plan.requires) == (run_path, added)
 
 
-def test_what_the_added_requirement_of_torch_leaves_open_is_told() -> None:
+def test_an_added_torch_requirement_comes_with_a_note_about_versions() -> None:
     (plan,) = plans(tree((package(), [library("demo/_C.so", "libtorch.so")])))
     (note,) = plan.notes
     assert plan.unmended == ()
@@ -317,20 +317,20 @@ def test_what_the_added_requirement_of_torch_leaves_open_is_told() -> None:
     )
 
 
-def test_torch_at_hand_is_taken_as_it_is() -> None:
+def test_an_available_torch_is_used() -> None:
     torch = package("torch", is_context=True)
     made = tree((package(), [library("demo/_C.so", "libtorch.so")]), (torch, [library("torch/lib64/libtorch.so")]))
     (plan,) = plans(made)
     assert (plan.edits["demo/_C.so"].value, plan.requires) == ("$ORIGIN/../torch/lib64", ("torch==1.0.*",))
 
 
-def test_a_wheel_that_brings_libraries_of_torch_itself_does_not_require_it() -> None:
+def test_a_wheel_that_ships_torch_libraries_does_not_require_torch() -> None:
     (plan,) = plans(tree((package(), [library("demo/_C.so", "libtorch.so"), library("demo/lib/libtorch.so")])))
     assert (plan.edits["demo/_C.so"].value, plan.requires) == ("$ORIGIN/lib", ())
 
 
 @needs_compiler
-def test_the_loader_finds_torch_from_an_extension_that_was_repaired_without_it(run: Run, tmp_path: Path) -> None:
+def test_the_loader_finds_torch_from_an_extension_repaired_without_torch(run: Run, tmp_path: Path) -> None:
     built = build_tree(
         tmp_path / "built",
         Lib("demo/_C.so", ("libtorch.so", "libc10.so")),

@@ -41,7 +41,7 @@ def notes(*others: str, requires: tuple[str, ...] = ("jaxlib", "rocm-sdk-core==7
     return " ".join(RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).notes)
 
 
-def test_entries_that_stay_for_packages_not_at_hand_are_counted() -> None:
+def test_entries_kept_for_unspecified_packages_are_counted() -> None:
     assert notes() == (
         "kept 2 run path entries in 1 file: they may point to packages that weren't specified (jaxlib). To keep only "
         "the correct entries, add these packages with --with."
@@ -57,7 +57,7 @@ def test_entries_that_stay_for_packages_not_at_hand_are_counted() -> None:
     ],
     ids=["at hand", "none required", "none that leads elsewhere"],
 )
-def test_there_is_no_note_where_only_right_entries_stay(
+def test_there_is_no_note_if_only_correct_entries_are_kept(
     others: tuple[str, ...], requires: tuple[str, ...], run_path: str
 ) -> None:
     assert notes(*others, requires=requires, run_path=run_path) == ""
@@ -108,7 +108,7 @@ def kept(*entries: str, opens: bool = False, is_complete: bool = False, replaces
         "does without and is to use the SDK",
     ],
 )
-def test_entries_stay_that_a_file_may_need(
+def test_entries_that_a_file_may_need_are_kept(
     opens: bool, is_complete: bool, replaces: bool, expected: KeptEntries
 ) -> None:
     assert kept(*ENTRIES, opens=opens, is_complete=is_complete, replaces=replaces) == expected
@@ -131,7 +131,7 @@ def test_entries_stay_that_a_file_may_need(
         "/../rocm/lib",
     ],
 )
-def test_entries_that_are_proved_to_lead_nowhere_go(entry: str) -> None:
+def test_entries_that_provably_resolve_to_nothing_are_removed(entry: str) -> None:
     assert kept("$ORIGIN", entry, opens=True) == KeptEntries(frozenset({"demo"}))
 
 
@@ -166,7 +166,7 @@ def value(plan: RepairPlan) -> str:
     return edit.value
 
 
-def test_a_file_gives_up_the_guessed_folders_of_rocm_if_its_strings_name_what_it_opens() -> None:
+def test_a_file_drops_guessed_rocm_folders_if_its_strings_name_the_libraries_it_opens() -> None:
     found = made(opener(*NAMES, needed=("libamdhip64.so.7", "librocm_sysdeps_drm.so.2")))
     assert value(found).split(":") == [
         CORE,
@@ -186,19 +186,19 @@ def test_a_file_gives_up_the_guessed_folders_of_rocm_if_its_strings_name_what_it
     assert (found.left, found.unmended) == ({}, ())
 
 
-def test_a_library_that_only_strings_name_is_led_to_and_required_in_place_of_what_is_given_up() -> None:
+def test_a_library_named_only_in_strings_gets_a_run_path_and_a_requirement_for_dropped_folders() -> None:
     found = made(opener("librccl.so.1", run_path="/opt/rocm/lib"))
     assert value(found) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
     assert found.requires == ("rocm-sdk-core>=7,<11", "rocm-sdk-libraries>=7,<11")
 
 
-def test_a_right_run_path_gets_no_folder_for_what_strings_name() -> None:
+def test_a_correct_run_path_gets_no_folder_for_libraries_named_in_strings() -> None:
     found = made(opener("librccl.so.1", run_path=CORE), requires=("rocm-sdk-core",))
     assert (found.edits, found.requires) == ({}, ())
 
 
 @pytest.mark.parametrize("names", [(), ("libc.so.6",)])
-def test_every_folder_stays_if_the_strings_do_not_name_what_a_file_opens(names: tuple[str, ...]) -> None:
+def test_every_folder_is_kept_if_strings_do_not_name_the_libraries_a_file_opens(names: tuple[str, ...]) -> None:
     found = made(opener(*names, run_path=f"/builds/x:{GUESSED}"))
     assert (value(found), found.given_up) == (GUESSED, {})
     assert found.notes[-1] == (
@@ -219,27 +219,27 @@ def test_every_folder_stays_if_the_strings_do_not_name_what_a_file_opens(names: 
     ],
     ids=["all found", "some put together", "formatted", "one is nowhere"],
 )
-def test_a_folder_of_no_toolkit_goes_only_if_all_that_a_file_opens_is_found(
+def test_a_folder_outside_toolkits_is_dropped_only_if_every_opened_library_is_found(
     names: tuple[str, ...], entries: list[str]
 ) -> None:
     run_path = "/opt/rocm/lib:$ORIGIN/../x/lib:/opt/v/lib"
     assert value(made(opener(*names, run_path=run_path))).split(":") == entries
 
 
-def test_folders_stay_if_a_user_says_so() -> None:
+def test_folders_are_kept_on_request() -> None:
     for file in (opener(*NAMES, run_path=f"/builds/x:{GUESSED}"), library("demo/a.so", runpath=f"/builds/x:{GUESSED}")):
         found = made(file, keep=True)
         assert (value(found), found.given_up) == (GUESSED, {})
 
 
-def test_folders_stay_if_the_wheel_requires_a_release_whose_layout_is_not_known() -> None:
+def test_folders_are_kept_if_the_wheel_requires_a_release_with_an_unknown_layout() -> None:
     run_path = f"/builds/x:{CORE}:/opt/rocm/lib"
     for file in (opener(*NAMES[:2], run_path=run_path), library("demo/a.so", "libamdhip64.so.7", runpath=run_path)):
         assert value(made(file, requires=("rocm-sdk-core==6.4.*",))) == f"{CORE}:/opt/rocm/lib"
         assert value(made(file, requires=("rocm-sdk-core==7.14.0rc1",))) == CORE
 
 
-def test_what_is_repaired_is_right() -> None:
+def test_a_repaired_wheel_needs_no_second_repair() -> None:
     for names in (NAMES, ("librccl.so.1",)):
         found = made(opener(*names))
         again = made(opener(*names, run_path=value(found)), requires=found.requires)
@@ -248,7 +248,7 @@ def test_what_is_repaired_is_right() -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("requires", [("other-pkg",), ()], ids=["required, not at hand", "of nobody"])
-def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
+def test_the_only_run_paths_to_unavailable_libraries_are_kept(
     run: Run, tmp_path: Path, requires: tuple[str, ...]
 ) -> None:
     needed = ("libother.so.1", "libamdhip64.so.7")
@@ -272,14 +272,14 @@ def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
     ]
 
 
-def test_a_library_that_inherits_an_rpath_goes_on_finding_what_that_leads_to() -> None:
+def test_a_library_still_finds_dependencies_through_an_inherited_rpath() -> None:
     first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib:/tmp/me")
     made = plan(first, library("demo/lib/libmid.so", "libcublas.so.12"))
     kept = SetRunpath("$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib", RunpathTag.RPATH)
     assert (made.edits, made.left) == ({"demo/_e.so": kept}, {})
 
 
-def test_a_run_path_of_its_own_does_not_cut_a_library_off_from_what_it_inherits() -> None:
+def test_setting_a_run_path_does_not_cut_a_library_off_from_an_inherited_rpath() -> None:
     first = library("demo/_e.so", "libmid.so", rpath="/usr/local/cuda/lib64:$ORIGIN/lib:$ORIGIN/other")
     mid = library("demo/lib/libmid.so", "libcublas.so.12", "libq.so")
     made = plan(first, mid, library("demo/other/libq.so"))
@@ -287,25 +287,25 @@ def test_a_run_path_of_its_own_does_not_cut_a_library_off_from_what_it_inherits(
     assert "libcublas.so.12 in /usr/local/cuda/lib64" in made.left["demo/lib/libmid.so"]
 
 
-def test_a_library_that_is_found_by_another_spelling_goes_on_finding_what_it_inherits() -> None:
+def test_a_library_found_by_another_spelling_still_finds_inherited_libraries() -> None:
     first = library("demo/lib/_e.so", "libmid.so", rpath="$ORIGIN/..:$ORIGIN/../lib:$ORIGIN")
     made = plan(first, library("demo/lib/libmid.so", "libx.so.1"))
     assert (run_paths(made), made.left) == ({"lib/_e.so": "$ORIGIN/..:$ORIGIN"}, {})
 
 
-def test_an_rpath_that_libraries_not_at_hand_may_inherit_stays_one() -> None:
+def test_an_rpath_that_unavailable_libraries_may_inherit_stays_an_rpath() -> None:
     entries = "$ORIGIN:$ORIGIN/../xpkg/lib:$ORIGIN/../ypkg/lib"
     for run_path in (entries, "$ORIGIN:/opt/x/lib:/opt/y/lib"):
         made = plan(library("demo/_e.so", "libx.so", rpath=run_path), requires="xpkg")
         assert (made.edits, made.left) == ({}, {})
 
 
-def test_a_wrong_rpath_that_libraries_not_at_hand_may_inherit_is_mended_as_one() -> None:
+def test_a_wrong_rpath_that_unavailable_libraries_may_inherit_is_fixed_as_an_rpath() -> None:
     made = plan(library("demo/_e.so", "libx.so", rpath="/builds/x:$ORIGIN/../xpkg/lib"), requires="xpkg")
     assert made.edits == {"demo/_e.so": SetRunpath("$ORIGIN/../xpkg/lib", RunpathTag.RPATH)}
 
 
-def test_an_rpath_stays_one_for_what_a_dependency_of_the_wheel_may_load() -> None:
+def test_an_rpath_stays_an_rpath_for_libraries_that_a_dependency_may_load() -> None:
     first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../other/lib")
     mid = library("demo/lib/libmid.so", "libx.so", rpath="/opt/x/lib")
     beside: list[Part] = [(package("other", is_context=True), [library("other/lib/libq.so")])]
@@ -318,7 +318,7 @@ def test_an_rpath_stays_one_for_what_a_dependency_of_the_wheel_may_load() -> Non
     [((), "$ORIGIN/../../other"), (("libx.so.1",), "$ORIGIN/lib:$ORIGIN/../../other")],
     ids=["nothing else is looked for", "a library that is nowhere at hand is opened"],
 )
-def test_a_folder_stays_first_if_its_copy_of_a_library_may_load_what_is_found_nowhere_else(
+def test_a_folder_stays_first_if_its_copy_of_a_library_may_load_something_found_nowhere_else(
     opened: tuple[str, ...], run_path: str
 ) -> None:
     first = library("demo/lib/libc.so", "libb.so", rpath="$ORIGIN")
@@ -329,7 +329,7 @@ def test_a_folder_stays_first_if_its_copy_of_a_library_may_load_what_is_found_no
     assert run_paths(found) == {"lib/libb.so": run_path}
 
 
-def test_an_entry_through_a_folder_that_does_not_exist_is_not_mended_ahead_of_others() -> None:
+def test_an_entry_through_a_missing_folder_is_not_moved_ahead_of_others() -> None:
     files = [
         library("demo/a.so", "libb.so", runpath="$ORIGIN/nope/../lib:$ORIGIN/lib2"),
         library("demo/lib/libb.so", "libgone.so"),
@@ -338,7 +338,7 @@ def test_an_entry_through_a_folder_that_does_not_exist_is_not_mended_ahead_of_ot
     assert run_paths(plan(*files)) == {"a.so": "$ORIGIN/lib2"}
 
 
-def test_a_file_that_replaces_another_must_find_what_it_needs() -> None:
+def test_a_replacement_file_must_find_its_dependencies() -> None:
     files = [
         library("demo/a.so", "libb.so", runpath="$ORIGIN/lib2:$ORIGIN/lib"),
         library("demo/lib/libb.so", "libgone.so"),
@@ -353,7 +353,7 @@ def test_a_file_that_replaces_another_must_find_what_it_needs() -> None:
     assert found.left == {source: "demo/lib/libb.so would no longer find libgone.so in a package"}
 
 
-def test_a_file_that_comes_to_load_what_is_broken_ends_the_edits_of_who_takes_another_copy() -> None:
+def test_loading_a_broken_file_cancels_the_edits_that_select_another_copy() -> None:
     made = plan(
         library("demo/_m.so", "a.so", "c.so", rpath="$ORIGIN/w:$ORIGIN/sub"),
         library("demo/sub/a.so", "libx.so"),
@@ -372,7 +372,7 @@ OTHER: list[Part] = [
 
 
 @pytest.mark.parametrize("run_path", ["$ORIGIN", "$ORIGIN:/opt/x/lib:$ORIGIN/../xpkg/lib"])
-def test_an_rpath_becomes_a_runpath_if_a_user_says_so_whoever_may_inherit_it(run_path: str) -> None:
+def test_an_rpath_becomes_a_runpath_on_request_even_if_inherited(run_path: str) -> None:
     file = library("demo/a.so", "libq.so", "libunseen.so", rpath=run_path)
     made = tree((package(requires=("other",)), [file, data("demo/__init__.py", size=0)]), *OTHER)
     tags = []
@@ -383,7 +383,7 @@ def test_an_rpath_becomes_a_runpath_if_a_user_says_so_whoever_may_inherit_it(run
     assert tags == [RunpathTag.RPATH, RunpathTag.RUNPATH]
 
 
-def test_a_user_who_asks_for_runpaths_does_not_lose_what_a_library_at_hand_inherits() -> None:
+def test_requesting_runpaths_does_not_lose_what_an_available_library_inherits() -> None:
     files = [
         library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/other"),
         library("demo/lib/libmid.so", "libq.so"),

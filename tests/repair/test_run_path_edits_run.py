@@ -45,13 +45,13 @@ def of_wheel(*files: InstalledFile, requires: tuple[str, ...] = ()) -> dict[str,
     return edits(tree((package(requires=requires), list(files)), OTHER))
 
 
-def test_a_right_rpath_stays_one_wherever_it_leads() -> None:
+def test_a_correct_rpath_stays_an_rpath_wherever_it_points() -> None:
     file = library("demo/_e.so", "libq.so", rpath="$ORIGIN/../other/lib")
     assert of_wheel(file, requires=("other",)) == {}
     assert of_wheel(file, requires=("other==1.0",)) == {}
 
 
-def test_the_folders_of_the_sdk_are_left_out_once_for_a_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sdk_folders_are_collected_once_per_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     """They were collected from the whole tree nine times for each file of a wheel for another toolkit."""
     asked: list[Tree] = []
 
@@ -67,7 +67,7 @@ def test_the_folders_of_the_sdk_are_left_out_once_for_a_wheel(monkeypatch: pytes
     assert len(asked) == 1
 
 
-def test_a_wrong_run_path_stays_of_its_kind() -> None:
+def test_a_wrong_run_path_keeps_its_tag() -> None:
     files = [
         library("demo/_r.so", "libq.so", rpath="/builds/x"),
         library("demo/_s.so", "libq.so", runpath="/builds/x"),
@@ -82,7 +82,7 @@ def test_a_wrong_run_path_stays_of_its_kind() -> None:
     assert {edit.tag for edit in of_wheel(files[0], files[2]).values()} == {RunpathTag.RPATH}
 
 
-def test_entries_into_packages_that_are_not_at_hand_stay_only_in_files_that_may_use_them() -> None:
+def test_entries_for_unavailable_packages_stay_only_in_files_that_may_use_them() -> None:
     entry = "$ORIGIN/../elsewhere/lib"
     files = [
         library("demo/opens.so", runpath=entry, imports_dlopen=True),
@@ -92,7 +92,7 @@ def test_entries_into_packages_that_are_not_at_hand_stay_only_in_files_that_may_
     assert of_wheel(*files, requires=("elsewhere",)) == {"demo/whole.so": SetRunpath("", RunpathTag.RUNPATH)}
 
 
-def test_a_file_gets_the_way_to_what_the_settings_say_it_opens_though_it_calls_no_dlopen() -> None:
+def test_a_file_without_dlopen_gets_a_run_path_to_libraries_that_settings_say_it_opens() -> None:
     files = [
         library("demo/libx.so", "libr.so", runpath="$ORIGIN/r"),
         library("demo/r/libr.so"),
@@ -103,13 +103,13 @@ def test_a_file_gets_the_way_to_what_the_settings_say_it_opens_though_it_calls_n
     assert "demo/plug/libplug.so" not in found
 
 
-def test_where_nothing_more_will_come_the_sdk_is_not_taken_for_granted() -> None:
+def test_the_sdk_is_not_assumed_in_a_closed_environment() -> None:
     made = tree((package(), [library("demo/_e.so", "libamdhip64.so.7")]))
     assert edits(made, AuditSettings(closed=True)) == {}
     assert edits(made) == {"demo/_e.so": SetRunpath("$ORIGIN/../_rocm_sdk_core/lib", RunpathTag.RUNPATH)}
 
 
-def test_a_folder_of_plugins_without_known_libraries_stays_in_files_that_open_by_name() -> None:
+def test_a_plugin_folder_without_known_libraries_stays_in_files_that_open_libraries_by_name() -> None:
     opener = library("demo/_e.so", runpath="$ORIGIN/plugins:/build", imports_dlopen=True)
     for more in ([data("demo/plugins/first.plugin")], []):
         assert of_wheel(opener, *more)["demo/_e.so"].value == "$ORIGIN/plugins"
@@ -117,7 +117,7 @@ def test_a_folder_of_plugins_without_known_libraries_stays_in_files_that_open_by
 
 @needs_compiler
 @pytest.mark.parametrize("tag", ["rpath", "runpath"])
-def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, tag: str) -> None:
+def test_packages_made_by_build_need_no_repair(run: Run, tmp_path: Path, tag: str) -> None:
     recipe = tmp_path / "recipe.toml"
     text = (resources("rocwheel.build") / "rocm.toml").read_text()
     recipe.write_text(text.replace('run-path-tag = "rpath"', f'run-path-tag = "{tag}"'))
@@ -127,7 +127,7 @@ def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, t
 
 
 @needs_compiler
-def test_the_old_rpath_can_be_asked_for(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+def test_the_old_rpath_tag_can_be_requested(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--rpath")
     after = members(repaired_plugin(tmp_path / "out"))
     elf = read_elf(after["plugin/_right.so"], name="right")
@@ -136,7 +136,7 @@ def test_the_old_rpath_can_be_asked_for(run: Run, plugin_wheel: Path, sdk_wheel:
 
 @needs_compiler
 @pytest.mark.parametrize("option", [(), ("--no-rpath",)], ids=["by default", "with --no-rpath"])
-def test_an_rpath_into_other_releases_becomes_a_runpath_if_a_user_says_so(
+def test_an_rpath_into_other_releases_becomes_a_runpath_on_request(
     run: Run, sdk_wheel: Path, tmp_path: Path, option: tuple[str, ...]
 ) -> None:
     lib = Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib", is_rpath=True)
@@ -154,7 +154,7 @@ def test_an_rpath_into_other_releases_becomes_a_runpath_if_a_user_says_so(
 
 
 @needs_compiler
-def test_a_right_rpath_within_the_package_stays_though_other_files_have_runpaths(run: Run, tmp_path: Path) -> None:
+def test_a_correct_rpath_within_the_package_stays_even_if_other_files_have_runpaths(run: Run, tmp_path: Path) -> None:
     tree = build_tree(
         tmp_path / "tree",
         Lib("old.so", ("libhelp.so",), "$ORIGIN", is_rpath=True),
@@ -171,7 +171,7 @@ def test_a_right_rpath_within_the_package_stays_though_other_files_have_runpaths
 
 
 @needs_compiler
-def test_a_useless_runpath_among_rpaths_does_not_turn_them(run: Run, tmp_path: Path) -> None:
+def test_an_unused_runpath_among_rpaths_does_not_convert_them(run: Run, tmp_path: Path) -> None:
     tree = build_tree(
         tmp_path / "tree",
         Lib("old.so", ("libhelp.so",), "$ORIGIN", is_rpath=True),
@@ -189,7 +189,7 @@ def test_a_useless_runpath_among_rpaths_does_not_turn_them(run: Run, tmp_path: P
     }
 
 
-def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_one() -> None:
+def test_a_library_only_for_newer_processors_gets_a_run_path_if_settings_name_one() -> None:
     files = [library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so")]
     made = tree((package(), files))
     options = RepairOptions(settings=AuditSettings(cpu_level="x86-64-v2"))
@@ -213,7 +213,7 @@ def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_o
         ("py3-none", ""),
     ],
 )
-def test_a_program_is_led_to_site_packages_if_the_tags_name_its_python(tag: str, site: str) -> None:
+def test_a_program_gets_a_run_path_to_site_packages_if_the_tags_name_its_python(tag: str, site: str) -> None:
     value = f"$ORIGIN/../lib/{site}/site-packages/other/lib" if site else ""
     found = plan_of_program(tag, "/builds/x")
     assert [edit.value for edit in found.edits.values()] == [value]
@@ -226,7 +226,7 @@ def test_a_program_is_led_to_site_packages_if_the_tags_name_its_python(tag: str,
 
 
 @pytest.mark.parametrize("tag", ["py3-none", "cp39-abi3"])
-def test_a_program_of_several_pythons_loses_the_site_packages_that_none_has_and_keeps_that_of_one(tag: str) -> None:
+def test_a_program_for_several_pythons_drops_wrong_site_packages_and_keeps_possible_ones(tag: str) -> None:
     assert [
         edit.value for edit in plan_of_program(tag, "$ORIGIN/../lib/python3/site-packages/other/lib").edits.values()
     ] == [""]
@@ -248,7 +248,7 @@ def plan_of_program(tag: str, run_path: str | None) -> RepairPlan:
 
 
 @needs_compiler
-def test_the_audit_of_an_environment_reads_its_programs(run: Run, tmp_path: Path) -> None:
+def test_an_environment_audit_reads_its_programs(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libq.so",), "$ORIGIN/../lib/python3/site-packages/q"))
     site = tmp_path / "env/lib/python3.11/site-packages"
     for name, text in {"METADATA": "Metadata-Version: 2.1\nName: demo\nVersion: 1\n", "INSTALLER": "pip\n"}.items():

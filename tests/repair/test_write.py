@@ -21,7 +21,7 @@ from tests.support.wheels import make_wheel, members
 
 
 @pytest.mark.parametrize("is_folder", [False, True], ids=["named", "in a folder"])
-def test_a_wheel_that_has_changed_since_it_was_read_is_not_written(
+def test_a_wheel_that_changed_since_it_was_read_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_folder: bool
 ) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
@@ -38,7 +38,7 @@ def test_a_wheel_that_has_changed_since_it_was_read_is_not_written(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_wheel_in_a_folder_that_leads_nowhere_does_not_keep_the_others_from_being_repaired(tmp_path: Path) -> None:
+def test_a_dangling_wheel_link_does_not_stop_the_repair_of_other_wheels(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     (wheel.parent / "gone-1.0-py3-none-any.whl").symlink_to("nowhere")
     problems: list[Any] = []
@@ -47,7 +47,7 @@ def test_a_wheel_in_a_folder_that_leads_nowhere_does_not_keep_the_others_from_be
     assert [str(problem).partition(":")[0] for problem in problems] == [f"{wheel.parent}/gone-1.0-py3-none-any.whl"]
 
 
-def test_a_folder_named_like_a_wheel_does_not_keep_the_wheels_from_being_repaired(tmp_path: Path) -> None:
+def test_a_folder_named_like_a_wheel_does_not_stop_the_repair_of_wheels(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     (wheel.parent / "x.whl").mkdir()
     (wheel.parent / "x.whl" / wheel.name).write_bytes(wheel.read_bytes())
@@ -59,7 +59,7 @@ def test_a_folder_named_like_a_wheel_does_not_keep_the_wheels_from_being_repaire
     ]
 
 
-def test_an_output_folder_that_is_named_like_a_wheel_is_refused(tmp_path: Path) -> None:
+def test_an_output_folder_named_like_a_wheel_is_refused(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     with pytest.raises(
         InputError, match=r"x\.whl: is named like a wheel; expected a folder for the repaired wheels\. C"
@@ -90,7 +90,7 @@ def test_every_byte_of_a_wheel_is_inflated_once(
     assert members(Path(done.written[0]))["plugin/data.bin"] == bytes(3 << 20)
 
 
-def test_device_code_is_not_decompressed_for_a_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_code_is_not_decompressed_during_a_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fat = (FIXTURES / "edge/two.ccob.fatbin").read_bytes()
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/k.hipfb": fat}, tag="py3-none-any")
     monkeypatch.setattr(sequence, "iter_decompressed", None)

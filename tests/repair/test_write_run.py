@@ -43,7 +43,7 @@ def test_the_repaired_wheel_has_no_findings_and_loads_in_an_empty_environment(
         subprocess.run([sys.executable, "-c", load, site / "plugin" / name], env={}, cwd="/", check=True)
 
 
-def test_wrong_run_paths_become_the_shortest_list_and_right_files_stay(
+def test_wrong_run_paths_get_the_shortest_list_and_correct_files_are_unchanged(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
@@ -60,7 +60,7 @@ def test_wrong_run_paths_become_the_shortest_list_and_right_files_stay(
     ("tag", "run_path", "status"),
     [("one Python", "/builds/x", 0), ("py3-none", "$ORIGIN/../lib/python3/site-packages/q", 1)],
 )
-def test_a_program_that_pip_installs_starts_or_is_reported(
+def test_a_program_that_pip_installs_either_starts_or_is_reported(
     run: Run, tmp_path: Path, tag: str, run_path: str, status: int
 ) -> None:
     source = "void q(void); int main(void) { q(); return 0; }"
@@ -83,9 +83,7 @@ def test_a_program_that_pip_installs_starts_or_is_reported(
     assert (subprocess.run([tool], env={}, check=False, capture_output=True).returncode != 0) == (status != 0)
 
 
-def test_the_bill_of_materials_says_what_was_repaired(
-    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
-) -> None:
+def test_the_sbom_records_the_repair(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     billed = with_members(plugin_wheel, tmp_path / "billed", {**with_bill("plugin")})
     assert run("repair", billed, "--with", sdk_wheel, "--output", tmp_path / "out", "--pin", "minor").status == 0
     repaired = repaired_plugin(tmp_path / "out")
@@ -94,7 +92,7 @@ def test_the_bill_of_materials_says_what_was_repaired(
     assert "record-wrong" not in run("audit", repaired, "--with", sdk_wheel).stdout
 
 
-def test_members_that_stay_are_not_packed_again(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+def test_unchanged_members_are_not_repacked(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
 
     def packed(wheel: Path, name: str) -> bytes:
@@ -106,7 +104,7 @@ def test_members_that_stay_are_not_packed_again(run: Run, plugin_wheel: Path, sd
         assert packed(plugin_wheel, name) == packed(repaired_plugin(tmp_path / "out"), name)
 
 
-def test_modes_of_changed_and_of_kept_members_stay(
+def test_changed_and_unchanged_members_keep_their_modes(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
@@ -115,7 +113,7 @@ def test_modes_of_changed_and_of_kept_members_stay(
     assert modes["plugin/__init__.py"] == "0o644"
 
 
-def test_a_second_repair_copies_the_wheel_to_the_byte(
+def test_a_second_repair_copies_the_wheel_byte_for_byte(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "once")
@@ -126,23 +124,21 @@ def test_a_second_repair_copies_the_wheel_to_the_byte(
     assert once.read_bytes() == repaired_plugin(tmp_path / "twice").read_bytes()
 
 
-def test_the_same_repair_gives_the_same_bytes_whenever_it_runs(
-    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
-) -> None:
+def test_repeated_repairs_produce_the_same_bytes(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "a")
     os.utime(plugin_wheel, (0, 0))
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "b")
     assert repaired_plugin(tmp_path / "a").read_bytes() == repaired_plugin(tmp_path / "b").read_bytes()
 
 
-def test_several_wheels_are_repaired_at_once(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+def test_several_wheels_are_repaired_in_one_run(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), "/opt/rocm/lib"))
     other = make_wheel(tmp_path / "dist", "other", {"other/a.so": tree / "a.so"})
     assert run("repair", plugin_wheel, other, "--with", sdk_wheel, "--output", tmp_path / "out").status == 0
     assert [path.name.partition("-")[0] for path in sorted((tmp_path / "out").iterdir())] == ["other", "plugin"]
 
 
-def test_many_libraries_take_few_open_files(run: Run, tmp_path: Path) -> None:
+def test_many_libraries_need_few_open_files(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", (), "/opt/rocm/lib"))
     wheel = make_wheel(tmp_path / "dist", "many", {f"many/m{number}.so": tree / "a.so" for number in range(150)})
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -164,7 +160,7 @@ def test_a_wheel_without_record_is_not_repaired(run: Run, plugin_wheel: Path, tm
     )
 
 
-def test_a_wheel_whose_file_differs_from_record_is_not_repaired(run: Run, tmp_path: Path) -> None:
+def test_a_wheel_with_a_file_that_differs_from_record_is_not_repaired(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "pure", {"pure/a.py": b"x"}, tag="py3-none-any")
     record = {"pure-1.0.dist-info/RECORD": members(wheel)["pure-1.0.dist-info/RECORD"]}
     wheel = with_members(wheel, tmp_path / "changed", {"pure/a.py": b"y", **record})
@@ -178,7 +174,7 @@ def test_a_wheel_whose_file_differs_from_record_is_not_repaired(run: Run, tmp_pa
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_a_correct_hash_in_another_form_is_rewritten(run: Run, tmp_path: Path) -> None:
+def test_a_correct_hash_in_another_encoding_is_rewritten(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "pure", {"pure/a.py": b"x"}, tag="py3-none-any")
     record = members(wheel)["pure-1.0.dist-info/RECORD"]
     row = next(line for line in record.splitlines() if line.startswith(b"pure/a.py,"))
@@ -195,7 +191,7 @@ def test_a_correct_hash_in_another_form_is_rewritten(run: Run, tmp_path: Path) -
     assert run("repair", tmp_path / "out" / wheel.name, "--check").status == 0
 
 
-def test_signatures_of_another_record_are_dropped_and_reported(
+def test_signatures_of_a_changed_record_are_dropped_and_reported(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     info = "plugin-1.0.dist-info"
@@ -213,9 +209,7 @@ def test_signatures_of_another_record_are_dropped_and_reported(
     assert not {f"{info}/RECORD.jws", f"{info}/RECORD.p7s"} & members(repaired_plugin(tmp_path / "out")).keys()
 
 
-def test_signatures_of_a_wheel_that_is_right_stay(
-    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
-) -> None:
+def test_signatures_of_a_correct_wheel_are_kept(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     repaired = repaired_plugin(tmp_path / "out")
     with zipfile.ZipFile(repaired, "a") as archive:
@@ -224,7 +218,7 @@ def test_signatures_of_a_wheel_that_is_right_stay(
     assert repaired_plugin(tmp_path / "again").read_bytes() == repaired.read_bytes()
 
 
-def test_a_damaged_wheel_is_named_with_the_member(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
+def test_the_error_for_a_damaged_wheel_names_the_member(run: Run, plugin_wheel: Path, tmp_path: Path) -> None:
     member = next(member for member in read_directory(plugin_wheel) if member.name == "plugin/_wrong.so")
     data = bytearray(plugin_wheel.read_bytes())
     data[member.packed.offset + 40] ^= 0xFF
@@ -235,7 +229,7 @@ def test_a_damaged_wheel_is_named_with_the_member(run: Run, plugin_wheel: Path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_the_wheel_itself_is_never_overwritten(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+def test_the_original_wheel_is_never_overwritten(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     repaired = repaired_plugin(tmp_path / "out")
     before = repaired.read_bytes()
@@ -247,7 +241,7 @@ def test_the_wheel_itself_is_never_overwritten(run: Run, plugin_wheel: Path, sdk
     assert repaired.read_bytes() == before
 
 
-def test_a_folder_that_holds_a_wheel_is_refused_under_any_spelling_and_name(
+def test_an_output_folder_that_contains_a_wheel_is_refused_under_any_spelling_and_name(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(plugin_wheel.parent)
@@ -259,7 +253,7 @@ def test_a_folder_that_holds_a_wheel_is_refused_under_any_spelling_and_name(
     assert list(plugin_wheel.parent.iterdir()) == [plugin_wheel]
 
 
-def test_two_wheels_that_get_one_name_are_refused_before_anything_is_written(
+def test_two_wheels_with_the_same_output_name_are_refused_before_writing(
     run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
@@ -275,7 +269,7 @@ def test_two_wheels_that_get_one_name_are_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("place", ["file", "file/out", "dangling"])
-def test_a_destination_that_is_not_a_folder_is_refused_before_the_work(
+def test_a_destination_that_is_not_a_folder_is_refused_before_the_repair(
     run: Run, plugin_wheel: Path, tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").write_text("")

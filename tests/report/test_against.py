@@ -46,7 +46,7 @@ def test_each_planted_change_is_found(tmp_path: Path) -> None:
     assert found.targets == (TargetGrowth("gfx942", 4, 0), TargetGrowth("gfx1100", 0, 4))
 
 
-def test_nothing_differs_from_itself(tmp_path: Path) -> None:
+def test_a_report_compared_with_itself_shows_no_differences(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a": b"1", "k.hsaco": bundle_of("gfx906")})
     found = compared(wheel, wheel)
     assert (found.packages, found.files, found.targets) == ((), (), ())
@@ -63,7 +63,7 @@ def test_artifacts_are_compared_by_name(tmp_path: Path) -> None:
     assert [(one.path, one.fate) for one in found.files] == [("lib/x", SizeChange.GREW), ("lib/y", SizeChange.CAME)]
 
 
-def test_the_sum_of_growth_is_that_of_files(tmp_path: Path) -> None:
+def test_the_total_growth_is_the_sum_over_files(tmp_path: Path) -> None:
     old = make_wheel(tmp_path / "old", "alpha", {"a": b"1" * 7, "b": b"2"})
     new = make_wheel(tmp_path / "new", "alpha", {"a": b"1", "c": b"3" * 9}, version="2.0")
     report = make_report([new], unread=[], against=old)

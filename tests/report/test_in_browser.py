@@ -77,7 +77,7 @@ def written(path: Path, report: Report) -> str:
     return path.as_uri()
 
 
-def test_the_page_asks_for_nothing_and_complains_of_nothing(page: Page, address: str) -> None:
+def test_the_page_makes_no_requests_and_logs_no_errors(page: Page, address: str) -> None:
     page.visit(address, width=1280)
     assert page.run(ROWS) == ["beta", "alpha"]
     assert page.complaints == []
@@ -98,7 +98,7 @@ def test_the_treemap_and_its_table_fit_a_phone(page: Page, address: str) -> None
     assert page.run(f"{parts}.map((part) => part.scrollWidth - part.clientWidth)") == [0, 0]
 
 
-def test_clicks_lead_into_folders_and_back(page: Page, address: str) -> None:
+def test_clicks_open_folders_and_go_back(page: Page, address: str) -> None:
     page.visit(f"{address}?clicks", width=1280)
     page.run(CLICK.format("alpha"))
     assert page.run(ROWS) == ["lib", "kernels", "metadata", "python", "headers of the wheel"]
@@ -114,7 +114,7 @@ def test_clicks_lead_into_folders_and_back(page: Page, address: str) -> None:
 DRAWN = "Array.from(document.querySelectorAll('#treemap .slice > span')).map(text => text.textContent)"
 
 
-def test_the_treemap_shows_the_same_place_and_is_clicked_through(page: Page, address: str) -> None:
+def test_the_treemap_shows_the_current_folder_and_responds_to_clicks(page: Page, address: str) -> None:
     page.visit(f"{address}?treemap", width=1280)
     assert page.wait_for(f"{DRAWN}.some(text => text.startsWith('beta'))")
     click = "Array.from(document.querySelectorAll('#treemap .slice')).find(one => one.textContent.startsWith({!r}))"
@@ -132,7 +132,7 @@ def test_the_treemap_shows_the_same_place_and_is_clicked_through(page: Page, add
     assert page.complaints == []
 
 
-def test_the_matrix_says_which_gpu_lacks_code(page: Page, address: str) -> None:
+def test_the_matrix_shows_which_gpu_lacks_code(page: Page, address: str) -> None:
     page.visit(f"{address}?matrix", width=1280)
     rows = page.run(
         "Array.from(document.querySelectorAll('.matrix tr')).map(row => row.innerText.replace(/\\s+/g, ' '))"
@@ -144,7 +144,7 @@ def test_the_matrix_says_which_gpu_lacks_code(page: Page, address: str) -> None:
     ]  # fmt: skip
 
 
-def test_the_picture_of_what_loads_what_leads_to_the_rows(page: Page, tmp_path: Path) -> None:
+def test_the_dependency_graph_links_to_the_rows(page: Page, tmp_path: Path) -> None:
     page.visit(written(tmp_path / "graph.html", report_of("liba.so")), width=1280)
     names = "Array.from(document.querySelectorAll('.graph a'))"
     assert page.run(f"{names}.map(one => one.getAttribute('aria-label'))") == ["liba.so, 1 finding", "b"]
@@ -155,13 +155,13 @@ def test_the_picture_of_what_loads_what_leads_to_the_rows(page: Page, tmp_path: 
     assert page.complaints == []
 
 
-def test_packed_sizes_order_otherwise(page: Page, address: str) -> None:
+def test_packed_sizes_can_change_the_order(page: Page, address: str) -> None:
     page.visit(f"{address}?packed", width=1280)
     page.run(CHOOSE % ("measure", "packed"))
     assert page.run(ROWS) == ["alpha", "beta"]
 
 
-def test_a_column_sorts_either_way(page: Page, address: str) -> None:
+def test_a_column_sorts_in_both_directions(page: Page, address: str) -> None:
     page.visit(f"{address}?sort", width=1280)
     page.run(CLICK.format("Name"))
     assert page.run(ROWS) == ["alpha", "beta"]
@@ -171,7 +171,7 @@ def test_a_column_sorts_either_way(page: Page, address: str) -> None:
     assert page.run("document.activeElement.closest('th').dataset.column") == "name"
 
 
-def test_files_are_by_gpu_too(page: Page, address: str) -> None:
+def test_files_can_be_grouped_by_gpu(page: Page, address: str) -> None:
     page.visit(f"{address}?gpu", width=1280)
     page.run(CHOOSE % ("first", "target"))
     assert page.run(ROWS) == ["no GPU code", "gfx906", "gfx942"]
@@ -184,7 +184,7 @@ def test_files_are_by_gpu_too(page: Page, address: str) -> None:
     ("ROCBLAS 942", ["alpha/kernels/a/lib/rocblas/library/Kernels_gfx942.hsaco"]),
     ("voodoo", []),
 ])  # fmt: skip
-def test_typing_finds_files(page: Page, address: str, typed: str, found: list[str]) -> None:
+def test_search_finds_files(page: Page, address: str, typed: str, found: list[str]) -> None:
     page.visit(f"{address}?find", width=1280)
     page.run(TYPE % typed)
     assert page.run(ROWS) == found
@@ -193,7 +193,7 @@ def test_typing_finds_files(page: Page, address: str, typed: str, found: list[st
     assert page.run(ROWS) == ["beta", "alpha"]
 
 
-def test_keys_alone_reach_the_packages(page: Page, address: str) -> None:
+def test_the_keyboard_reaches_the_packages(page: Page, address: str) -> None:
     page.visit(f"{address}?keys", width=1280)
     reached = [page.press_tab() for _ in range(24)]
     assert reached[:3] == ["a #sizes", "a #sizes", "a #packages"]
@@ -201,7 +201,7 @@ def test_keys_alone_reach_the_packages(page: Page, address: str) -> None:
     assert "button" in reached
 
 
-def test_everything_has_a_name_for_those_who_hear_the_page(page: Page, address: str) -> None:
+def test_everything_has_a_name_for_screen_readers(page: Page, address: str) -> None:
     page.visit(f"{address}?heard", width=1280)
     heard = page.heard()
     spoken = {"link", "button", "searchbox", "combobox", "navigation", "region", "img", "image", "meter"}
@@ -212,7 +212,7 @@ def test_everything_has_a_name_for_those_who_hear_the_page(page: Page, address: 
     assert page.run("document.documentElement.lang") == "en"
 
 
-def test_without_scripts_the_packages_are_there(page: Page, address: str) -> None:
+def test_packages_are_shown_without_javascript(page: Page, address: str) -> None:
     page.allow_scripts(allowed=False)
     page.visit(f"{address}?plain", width=1280)
     text = page.run("document.body.innerText")
@@ -221,7 +221,7 @@ def test_without_scripts_the_packages_are_there(page: Page, address: str) -> Non
     assert page.run("document.getElementById('explorer').offsetHeight") == 0
 
 
-def test_paper_has_the_tables_but_nothing_to_choose(page: Page, address: str) -> None:
+def test_the_printed_page_has_tables_but_no_controls(page: Page, address: str) -> None:
     page.visit(f"{address}?paper", width=1280)
     page.show_as("print")
     shown = "Array.from(document.querySelectorAll({!r})).filter(part => part.offsetHeight).length"
@@ -230,7 +230,7 @@ def test_paper_has_the_tables_but_nothing_to_choose(page: Page, address: str) ->
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_either_scheme(page: Page, address: str, scheme: str) -> None:
+def test_text_has_enough_contrast_in_both_color_schemes(page: Page, address: str, scheme: str) -> None:
     page.show_as(prefers_color_scheme=scheme)
     page.visit(f"{address}?{scheme}", width=1280)
     contrasts = page.contrasts("h1, h2, p, a, .soft, button, td, th, label")
@@ -238,7 +238,7 @@ def test_text_stands_out_in_either_scheme(page: Page, address: str, scheme: str)
     assert min(contrasts) >= 4.5  # WCAG 2.2, 1.4.3
 
 
-def test_hostile_names_run_nothing(page: Page, tmp_path: Path) -> None:
+def test_hostile_names_execute_nothing(page: Page, tmp_path: Path) -> None:
     for number, text in enumerate(HOSTILE):
         page.visit(written(tmp_path / f"{number}.html", report_of(text)), width=1280)
         assert page.run(ROWS)
@@ -247,7 +247,7 @@ def test_hostile_names_run_nothing(page: Page, tmp_path: Path) -> None:
     assert page.complaints == []
 
 
-def test_twenty_thousand_files_are_fluid(page: Page, tmp_path: Path) -> None:
+def test_twenty_thousand_files_render_quickly(page: Page, tmp_path: Path) -> None:
     files = tuple(
         FileFacts(package=0, component="lib", path=f"d{number % 40}/e{number % 200}/f{number}", size=number + 1)
         for number in range(20_000)

@@ -26,7 +26,7 @@ from rocwheel.report.inputs import component_of
         ("libexec/tests/run", "test"),
     ],
 )
-def test_a_path_tells_the_component(path: str, component: str) -> None:
+def test_a_path_determines_the_component(path: str, component: str) -> None:
     assert component_of(path) == component
 
 

@@ -64,7 +64,7 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def test_the_files_and_headers_of_a_wheel_add_up_to_its_size(tmp_path: Path) -> None:
+def test_files_and_headers_of_a_wheel_add_up_to_its_size(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a/b.py": b"x" * 1000, "a/c.bin": os.urandom(500)})
     report = report_on(wheel)
     [package] = report.packages
@@ -76,7 +76,7 @@ def test_the_files_and_headers_of_a_wheel_add_up_to_its_size(tmp_path: Path) -> 
     assert package.size == sum(info.file_size for info in infos)
 
 
-def test_the_sum_over_a_folder_is_that_of_the_disk(tmp_path: Path) -> None:
+def test_the_total_for_a_folder_matches_its_size_on_disk(tmp_path: Path) -> None:
     (tmp_path / "a/__pycache__").mkdir(parents=True)
     (tmp_path / "a/one").write_bytes(b"12345")
     (tmp_path / "a/__pycache__/one.pyc").write_bytes(b"123")
@@ -89,7 +89,7 @@ def test_the_sum_over_a_folder_is_that_of_the_disk(tmp_path: Path) -> None:
     } == {"a/one": "again"}
 
 
-def test_a_file_with_names_in_two_folders_counts_once(tmp_path: Path) -> None:
+def test_a_file_hard_linked_in_two_folders_counts_once(tmp_path: Path) -> None:
     for name in ("t1/x", "t2/x"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "t1/x/one").write_bytes(b"12345")
@@ -99,7 +99,7 @@ def test_a_file_with_names_in_two_folders_counts_once(tmp_path: Path) -> None:
     assert [file.same_as for file in report.files] == ["", "one"]
 
 
-def test_two_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_two_folders_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
     for name in ("t1/x", "t2/x", "y"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "one").write_bytes(b"1")
@@ -107,7 +107,7 @@ def test_two_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert [package.label for package in report.packages] == [str(tmp_path / "t1/x"), str(tmp_path / "t2/x"), "y"]
 
 
-def test_a_path_within_another_is_refused(tmp_path: Path) -> None:
+def test_a_path_inside_another_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a/sub").mkdir(parents=True)
     (tmp_path / "a/sub/one").write_bytes(b"1")
     with pytest.raises(InputError, match=r"is in .*/a, which the report already includes"):
@@ -151,7 +151,7 @@ class Steps:
 
 
 @needs_compiler
-def test_every_step_says_how_far_it_is(tmp_path: Path) -> None:
+def test_every_step_reports_its_progress(tmp_path: Path) -> None:
     library = build_fat_library(tmp_path / "libx.so", [make_bundle(0, "gfx906")])
     wheel = make_wheel(tmp_path / "dist", "alpha", {"a/libx.so": library, "a/x": b"12345"})
     artifact(tmp_path / "in", "base_lib_generic", {"x": b"12345"})
@@ -171,7 +171,7 @@ def unpacked_size(wheel: Path) -> int:
         return sum(info.file_size for info in archive.infolist())
 
 
-def test_artifacts_of_one_name_are_one_package_with_components(tmp_path: Path) -> None:
+def test_artifacts_with_the_same_name_form_one_package_with_components(tmp_path: Path) -> None:
     artifact(tmp_path, "blas_lib_gfx906", {"lib/x.so": b"123"})
     artifact(tmp_path, "blas_dev_generic", {"include/x.h": b"1"})
     artifact(tmp_path, "base_lib_generic", {"share/x": b"12"})
@@ -188,7 +188,7 @@ def test_the_sample_sdk_has_code_for_its_targets() -> None:
     assert {"gfx1030", "gfx90a:xnack+"} <= set(report_on(SAMPLE_SDK).totals.targets)
 
 
-def test_the_sizes_of_the_sample_are_those_of_its_archives() -> None:
+def test_the_sample_sizes_match_its_archives() -> None:
     """Each has a list of its folders besides, which is no file of the SDK."""
     sizes = [size for path in SAMPLE_SDK.glob("*.tar.xz") for size in file_sizes(path)]
     totals = report_on(SAMPLE_SDK).totals
@@ -203,9 +203,7 @@ def file_sizes(archive: Path) -> list[int]:
 
 
 @pytest.mark.slow
-def test_the_sizes_of_a_build_are_those_of_its_wheels_and_of_what_they_unpack_to(
-    sample_dist: Path, tmp_path: Path
-) -> None:
+def test_the_sizes_of_a_build_match_its_wheels_and_their_unpacked_files(sample_dist: Path, tmp_path: Path) -> None:
     for wheel in sample_dist.glob("*.whl"):
         subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, tmp_path / wheel.name], check=True)
     with tarfile.open(next(sample_dist.glob("*.tar.gz"))) as sdist:
@@ -216,7 +214,7 @@ def test_the_sizes_of_a_build_are_those_of_its_wheels_and_of_what_they_unpack_to
 
 
 @needs_compiler
-def test_a_fat_library_is_divided_by_target_and_adds_up(tmp_path: Path) -> None:
+def test_a_fat_library_is_divided_by_target_and_the_parts_add_up(tmp_path: Path) -> None:
     library = build_fat_library(tmp_path / "tree/libx.so", [make_bundle(0, "gfx906 gfx90a:xnack+")])
     [file] = report_on(library.parent).files
     parts = {part.target: part.size for part in file.parts}
@@ -225,7 +223,7 @@ def test_a_fat_library_is_divided_by_target_and_adds_up(tmp_path: Path) -> None:
     assert sum(parts.values()) == library.stat().st_size
 
 
-def test_packed_parts_add_up_to_the_member(tmp_path: Path) -> None:
+def test_packed_sizes_of_parts_add_up_to_the_size_of_the_member(tmp_path: Path) -> None:
     report = report_on(make_wheel(tmp_path, "alpha", {"k.hsaco": bundle_of("gfx942", "gfx1030")}))
     [file] = [file for file in report.files if file.path == "k.hsaco"]
     assert [part.target for part in file.parts] == ["", "gfx942", "gfx1030"]
@@ -233,14 +231,14 @@ def test_packed_parts_add_up_to_the_member(tmp_path: Path) -> None:
     assert sum(part.packed or 0 for part in file.parts) == file.packed
 
 
-def test_a_kernel_file_is_for_the_target_in_its_name(tmp_path: Path) -> None:
+def test_a_kernel_file_counts_for_the_target_in_its_name(tmp_path: Path) -> None:
     (tmp_path / "TensileLibrary_gfx906.dat").write_bytes(b"12345")
     (tmp_path / "notes_gfx906.txt").write_bytes(b"12345")
     files = {file.path: file.parts for file in report_on(tmp_path).files}
     assert files == {"TensileLibrary_gfx906.dat": (Part("gfx906", 5),), "notes_gfx906.txt": ()}
 
 
-def test_a_damaged_member_is_shown_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_damaged_member_is_shown_and_the_rest_is_still_read(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a.so": b"\x7fELF\2\1" + os.urandom(4000), "b.hsaco": bundle_of("gfx906")})
     unread: list[RocwheelError] = []
     report = make_report([wheel], unread=unread)
@@ -251,7 +249,7 @@ def test_a_damaged_member_is_shown_and_the_rest_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["dist", "wow!/dist"])
-def test_a_wheel_that_is_none_counts_with_its_size(tmp_path: Path, folder: str) -> None:
+def test_an_invalid_wheel_counts_with_its_size(tmp_path: Path, folder: str) -> None:
     dist = tmp_path / folder
     dist.mkdir(parents=True)
     make_wheel(dist, "alpha", {})
@@ -265,7 +263,7 @@ def test_a_wheel_that_is_none_counts_with_its_size(tmp_path: Path, folder: str) 
     assert len(unread) == 1
 
 
-def test_wheels_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+def test_wheels_with_the_same_name_are_distinguished_by_file_name(tmp_path: Path) -> None:
     for tag in ("py3-none-linux_x86_64", "py3-none-linux_aarch64"):
         make_wheel(tmp_path, "alpha", {}, tag=tag)
     assert [one.label for one in report_on(tmp_path).packages] == [
@@ -274,25 +272,25 @@ def test_wheels_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> Non
     ]
 
 
-def test_a_path_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+def test_a_path_given_twice_counts_once(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {})
     (tmp_path / "link").symlink_to(tmp_path)
     assert report_on(wheel, tmp_path / "link" / wheel.name).totals.packages == 1
 
 
-def test_an_older_report_in_the_folder_does_not_count(tmp_path: Path) -> None:
+def test_an_older_report_in_the_folder_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"123")
     (tmp_path / "report.html").write_bytes(b"page")
     assert report_on(tmp_path, left_out=tmp_path / "report.html").totals.size == 3
 
 
-def test_every_path_that_is_nothing_is_named(tmp_path: Path) -> None:
+def test_every_path_without_content_is_named_in_the_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ProblemsError, match="2 problems"):
         make_report([tmp_path / "empty", tmp_path / "absent"], unread=[])
 
 
-def test_savings_are_of_the_sizes_of_the_wheels(tmp_path: Path) -> None:
+def test_savings_are_relative_to_the_sizes_of_the_wheels(tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path, name, {"k.hsaco": bundle_of("gfx906", "gfx942")}) for name in ("alpha", "beta")]
     report = report_on(*wheels)
     assert report.savings is not None
@@ -300,7 +298,7 @@ def test_savings_are_of_the_sizes_of_the_wheels(tmp_path: Path) -> None:
     assert {(row.size, row.packed) for row in report.savings.rows} == {(report.totals.size, whole)}
 
 
-def test_a_path_that_is_nothing_is_shown_beside_others(tmp_path: Path) -> None:
+def test_an_unreadable_path_is_shown_beside_the_others(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     wheel = make_wheel(tmp_path / "dist", "alpha", {"a": b"1"})
     unread: list[RocwheelError] = []
@@ -314,7 +312,7 @@ def test_a_path_that_is_nothing_is_shown_beside_others(tmp_path: Path) -> None:
     assert (len(unread), report.totals.unreadable) == (2, 2)
 
 
-def test_an_older_state_that_is_nothing_is_shown(tmp_path: Path) -> None:
+def test_an_unreadable_older_state_is_shown(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "alpha", {"a": b"1"})
     unread: list[RocwheelError] = []
     report = make_report([wheel], unread=unread, against=tmp_path / "absent")
@@ -328,7 +326,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
         make_report([tmp_path], unread=[])
 
 
-def test_an_environment_counts_files_of_no_package(tmp_path: Path) -> None:
+def test_files_in_an_environment_that_belong_to_no_package_are_counted(tmp_path: Path) -> None:
     site = tmp_path / "lib/python3.11/site-packages"
     (site / "alpha-1.0.dist-info").mkdir(parents=True)
     (site / "alpha-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.4\nName: alpha\nVersion: 1.0\n")
@@ -351,26 +349,26 @@ def duplicates_in(*paths: Path) -> list[Copies]:
     return [copies for copies in found if "dist-info" not in copies.files[0].path]
 
 
-def test_files_of_two_wheels_with_the_same_content_are_found(tmp_path: Path) -> None:
+def test_files_with_the_same_content_in_two_wheels_are_found(tmp_path: Path) -> None:
     data = os.urandom(500)
     make_wheel(tmp_path, "alpha", {"a/x": data, "a/again": data, "a/other": b"1" * 500})
     make_wheel(tmp_path, "beta", {"b/x": data, "b/short": b"1"})
     assert duplicates_in(tmp_path) == [Copies(500, 500, (Copy(0, "a/again"), Copy(0, "a/x"), Copy(1, "b/x")))]
 
 
-def test_one_copy_counts_for_each_package(tmp_path: Path) -> None:
+def test_one_copy_per_package_is_counted(tmp_path: Path) -> None:
     for name in ("alpha", "beta", "gamma"):
         make_wheel(tmp_path, name, {f"{name}/{number}": b"12345" for number in range(10)})
     (copies,) = duplicates_in(tmp_path)
     assert (copies.size, copies.wasted, len(copies.files)) == (5, 10, 30)
 
 
-def test_copies_in_one_package_do_not_count(tmp_path: Path) -> None:
+def test_copies_within_one_package_do_not_count(tmp_path: Path) -> None:
     make_wheel(tmp_path, "alpha", {"a": b"123", "b": b"123"})
     assert duplicates_in(tmp_path) == []
 
 
-def test_files_on_disk_are_compared_with_members_of_wheels(tmp_path: Path) -> None:
+def test_files_on_disk_are_compared_with_wheel_members(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "alpha", {"a": b"12345"})
     artifact(tmp_path / "in", "base_lib_generic", {"x": b"12345", "y": b"54321"})
     assert duplicates_in(wheel, tmp_path / "in") == [Copies(5, 5, (Copy(0, "a"), Copy(1, "x")))]
@@ -404,11 +402,11 @@ def file_for(path: str, *targets: str, package: int = 0) -> FileFacts:
         ([], "gfx908", Code.MISSING),
     ],
 )
-def test_the_best_code_counts(codes: list[str], gpu: str, expected: Code) -> None:
+def test_the_best_matching_code_counts(codes: list[str], gpu: str, expected: Code) -> None:
     assert code_for([parse_target_id(code) for code in codes], TargetId(gpu)) is expected
 
 
-def test_libraries_that_lack_a_gpu_of_others_show_it() -> None:
+def test_libraries_that_lack_code_for_a_gpu_are_shown() -> None:
     matrix = make_matrix(PACKAGES, [file_for("lib/a.so", "gfx1100", "gfx906"), file_for("lib/b.so", "gfx906")])
     assert matrix.gpus == ("gfx906", "gfx1100")
     assert matrix.rows == (
@@ -417,7 +415,7 @@ def test_libraries_that_lack_a_gpu_of_others_show_it() -> None:
     )
 
 
-def test_kernel_files_of_several_packages_are_one_library() -> None:
+def test_kernel_files_in_several_packages_form_one_library() -> None:
     files = [
         file_for("lib/rocblas/library/T_gfx906.dat", "gfx906", package=1),
         file_for("lib/rocblas/library/K_gfx942.hsaco", "gfx942", package=2),
@@ -432,7 +430,7 @@ def test_kernel_files_of_several_packages_are_one_library() -> None:
     assert {code for row in rows for code in row.codes} == {Code.EXACT}
 
 
-def test_libraries_of_several_packages_at_one_path_are_several() -> None:
+def test_libraries_in_several_packages_at_the_same_path_stay_separate() -> None:
     files = [file_for("lib/a.so", "gfx906", package=1), file_for("lib/a.so", "gfx942", package=2)]
     rows = make_matrix(PACKAGES, files).rows
     assert [(row.library, row.packages, row.targets) for row in rows] == [
@@ -441,23 +439,23 @@ def test_libraries_of_several_packages_at_one_path_are_several() -> None:
     ]
 
 
-def test_generic_code_stands_for_all_its_gpus() -> None:
+def test_generic_code_counts_for_all_its_gpus() -> None:
     matrix = make_matrix(PACKAGES, [file_for("a.so", "gfx9-4-generic")])
     assert {"gfx940", "gfx941", "gfx942"} & set(matrix.gpus)
     assert "gfx9-4-generic" not in matrix.gpus
     assert set(matrix.rows[0].codes) == {Code.GENERIC}
 
 
-def test_what_is_no_target_of_amd_is_no_column() -> None:
+def test_a_target_that_is_not_from_amd_gets_no_column() -> None:
     matrix = make_matrix(PACKAGES, [file_for("a.so", "sm_90")])
     assert (matrix.gpus, [row.targets for row in matrix.rows]) == ((), [("sm_90",)])
 
 
-def test_files_without_device_code_are_no_libraries() -> None:
+def test_files_without_device_code_are_not_libraries() -> None:
     assert make_matrix(PACKAGES, [FileFacts(package=0, component="lib", path="a.so", size=3)]).rows == ()
 
 
-def test_code_that_is_lost_is_none() -> None:
+def test_lost_code_counts_as_missing() -> None:
     files = [file_for("lib/librocblas.so.5", "gfx906", "gfx1030"), file_for("lib/b.so", "gfx906", "gfx1030")]
     matrix = make_matrix(PACKAGES, files, [LostCode("lib/librocblas.so.5", "", ("gfx906",))])
     assert matrix.gpus == ("gfx906", "gfx1030")
@@ -465,7 +463,7 @@ def test_code_that_is_lost_is_none() -> None:
 
 
 @needs_compiler
-def test_libraries_are_found_across_packages_and_missing_ones_are_findings(tmp_path: Path) -> None:
+def test_libraries_are_found_across_packages_and_missing_libraries_are_reported(tmp_path: Path) -> None:
     tree = build_tree(
         tmp_path / "tree",
         Lib("lib/libone.so.1", ("libtwo.so.1", "libc.so.6", "libabsent.so.1"), "$ORIGIN/../../b/lib"),
@@ -492,7 +490,7 @@ def test_libraries_are_found_across_packages_and_missing_ones_are_findings(tmp_p
 
 
 @needs_compiler
-def test_a_program_is_named_as_in_its_package(tmp_path: Path) -> None:
+def test_a_program_has_the_same_path_as_in_its_package(tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("bin/tool", ("libabsent.so.1",)))
     make_wheel(tmp_path / "dist", "demo", {"demo-1.0.data/scripts/tool": tree / "bin/tool"})
     report = make_report([tmp_path / "dist"], unread=[])
@@ -502,7 +500,7 @@ def test_a_program_is_named_as_in_its_package(tmp_path: Path) -> None:
     assert name in {file.path for file in report.files}
 
 
-def test_dlls_of_windows_are_found_as_its_loader_finds_them(tmp_path: Path) -> None:
+def test_windows_dlls_are_resolved_like_the_windows_loader(tmp_path: Path) -> None:
     imports = ("B.dll", "KERNEL32.dll", "absent.dll", "rocblas.dll", "OpenCL.dll")
     files = {
         "_rocm_sdk_core/bin/a.dll": pe_file("a.dll", *imports),
@@ -530,14 +528,14 @@ def test_dlls_of_windows_are_found_as_its_loader_finds_them(tmp_path: Path) -> N
     )
 
 
-def test_nothing_to_read_has_no_graph() -> None:
+def test_no_paths_give_an_empty_graph() -> None:
     assert read_graph([]) == Graph()
 
 
-def test_a_folder_without_packages_has_no_problem(tmp_path: Path) -> None:
+def test_a_folder_without_packages_has_an_empty_graph_without_a_problem(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"1")
     assert make_report([tmp_path], unread=[]).graph == Graph()
 
 
-def test_what_cannot_be_read_is_the_problem_of_the_graph(tmp_path: Path) -> None:
+def test_an_unreadable_path_is_the_problem_of_the_graph(tmp_path: Path) -> None:
     assert "doesn't exist" in read_graph([tmp_path / "absent"]).problem

@@ -164,13 +164,13 @@ def test_hostile_names_add_no_markup(text: str) -> None:
 
 
 @given(st.text(min_size=1))
-def test_no_name_adds_markup(text: str) -> None:
+def test_names_of_any_text_add_no_markup(text: str) -> None:
     harmless, hostile = Reader(make_page(report_of("x"))), Reader(make_page(report_of(text)))
     assert markup(hostile) == markup(harmless)
     assert json.loads(hostile.scripts[0])["files"][0][2] == f"a/{shown_text(text)}"
 
 
-def test_the_policy_allows_the_scripts_of_the_page_alone() -> None:
+def test_the_policy_allows_only_the_scripts_of_the_page() -> None:
     page = Reader(make_page(report_of("x")))
     [policy] = [
         dict(found)["content"]
@@ -189,7 +189,7 @@ def test_a_small_report_is_a_small_page() -> None:
     assert len(make_page(report_of("x"))) < 40_000
 
 
-def test_equal_facts_give_equal_bytes() -> None:
+def test_the_same_facts_give_the_same_bytes() -> None:
     assert make_page(report_of("x")) == make_page(report_of("x"))
 
 
@@ -203,11 +203,11 @@ def test_equal_facts_give_equal_bytes() -> None:
         ("", ""),
     ],
 )
-def test_what_is_no_text_is_shown_as_escapes(name: str, shown: str) -> None:
+def test_undecodable_names_are_shown_with_escapes(name: str, shown: str) -> None:
     assert shown_text(name) == shown
 
 
-def test_what_loads_stands_left_of_what_it_loads() -> None:
+def test_a_file_is_placed_to_the_left_of_the_files_it_loads() -> None:
     assert lay_out({"a": ["b", "c"], "b": ["c"], "c": [], "d": ["c"]}) == {
         "a": Spot(0, 0),
         "b": Spot(1, 0),
@@ -216,18 +216,18 @@ def test_what_loads_stands_left_of_what_it_loads() -> None:
     }
 
 
-def test_files_that_load_each_other_have_places_too() -> None:
+def test_files_that_load_each_other_are_placed_too() -> None:
     assert set(lay_out({"a": ["b"], "b": ["a"], "c": ["c"]})) == {"a", "b", "c"}
 
 
-def test_a_chain_may_be_longer_than_the_stack_of_python() -> None:
+def test_a_chain_may_be_deeper_than_the_python_stack() -> None:
     chain = {number: [number + 1] for number in range(5000)} | {5000: list[int]()}
     assert lay_out(chain)[0] == Spot(0, 0)
     assert lay_out(chain)[5000] == Spot(5000, 0)
 
 
 @given(st.dictionaries(st.integers(0, 20), st.lists(st.integers(0, 20))))
-def test_no_two_files_stand_at_one_place(loads: dict[int, list[int]]) -> None:
+def test_no_two_files_share_a_place(loads: dict[int, list[int]]) -> None:
     known = {node: [other for other in others if other in loads] for node, others in loads.items()}
     spots = lay_out(known)
     assert set(spots) == set(known)
@@ -240,13 +240,13 @@ def savings_part(savings: Savings) -> str:
     return page.partition('<section aria-labelledby="savings">')[2].partition("</section>")[0]
 
 
-def test_a_loss_is_no_saving() -> None:
+def test_a_loss_is_not_shown_as_a_saving() -> None:
     page = savings_part(Savings(False, 1, 1, (Saving(Action.COMPRESS, "", 4000, 2000, 1000, 3500),)))
     assert '<td class="size">2.0 kB (50%)</td>' in page
     assert '<td class="size">nothing</td>' in page
 
 
-def test_what_all_is_compared_with_is_a_row_of_its_own() -> None:
+def test_the_baseline_for_savings_has_its_own_row() -> None:
     rows = (
         Saving(Action.PRUNE, "gfx906", 4000, 2000, 1000, 500),
         Saving(Action.PRUNE, "gfx1030", 4000, 1000, 1000, 250),
@@ -260,15 +260,13 @@ def test_what_all_is_compared_with_is_a_row_of_its_own() -> None:
     )
 
 
-def test_without_wheels_nothing_is_said_of_packed_sizes() -> None:
+def test_packed_sizes_are_not_mentioned_without_wheels() -> None:
     page = savings_part(Savings(False, 0, 0, (Saving(Action.PRUNE, "gfx906", 4000, 2000, None, None),)))
     assert '<th scope="row">Now</th><td class="size">4.0 kB</td><td class="size"></td></tr>' in page
     assert "Packed" not in page
 
 
-def test_a_missing_template_engine_is_named_before_anything_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_template_engine_is_reported_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "_template", page._template.__wrapped__)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(InputError, match=r"jinja2: isn't installed.*pip install 'rocwheel\[report\]'"):

@@ -47,7 +47,7 @@ CODE = MeasuredCode(
 )
 
 
-def test_each_action_leaves_what_it_is_for_of_the_same_whole() -> None:
+def test_each_saving_is_the_size_that_remains_of_the_same_total() -> None:
     """Of 600 packed bytes, 46 are those of headers: these stay."""
     gpus = ["gfx906", "gfx90a"]
     found = find_savings([TEXT, KERNELS, LIBRARY], {2: CODE}, gpus, packed=600, is_estimated=False)
@@ -62,7 +62,7 @@ def test_each_action_leaves_what_it_is_for_of_the_same_whole() -> None:
     )
 
 
-def test_generic_code_is_kept_for_the_gpus_that_it_covers() -> None:
+def test_generic_code_is_kept_for_the_gpus_it_covers() -> None:
     file = FileFacts(
         package=0, component="lib", path="a", size=30, parts=(Part("gfx11-generic", 20), Part("gfx906", 10))
     )
@@ -74,11 +74,11 @@ def test_generic_code_is_kept_for_the_gpus_that_it_covers() -> None:
     )
 
 
-def test_without_device_code_there_is_nothing_to_save() -> None:
+def test_there_is_nothing_to_save_without_device_code() -> None:
     assert find_savings([TEXT], {}, [], packed=4, is_estimated=False) is None
 
 
-def test_what_would_pack_worse_counts_as_a_loss() -> None:
+def test_an_action_that_packs_worse_counts_as_a_loss() -> None:
     worse = MeasuredCode(host=200, host_packed=450, bundles=800, compressed=300, archived={}, measured=800)
     found = find_savings([LIBRARY], {0: worse}, [], packed=500, is_estimated=False)
     assert found is not None
@@ -93,7 +93,7 @@ def measured(path: Path, *, estimate: bool = False) -> MeasuredCode | None:
 
 
 @needs_compiler
-def test_compressing_saves_what_was_measured(run: Run, tmp_path: Path) -> None:
+def test_the_saving_of_compression_matches_the_measurement(run: Run, tmp_path: Path) -> None:
     bundles = [make_bundle(unit, "gfx906 gfx90a gfx1100") for unit in range(3)]
     library = build_fat_library(tmp_path / "libx.so", bundles)
     found = measured(library)
@@ -107,7 +107,7 @@ def test_compressing_saves_what_was_measured(run: Run, tmp_path: Path) -> None:
     assert 3 * 20 < found.archived["gfx906"] < 3 * len(code_of(0, "gfx906")) / 5
 
 
-def test_bundles_that_are_compressed_stay_as_they_are(run: Run, tmp_path: Path) -> None:
+def test_compressed_bundles_are_unchanged(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.co").write_bytes(make_bundle(0, "gfx906 gfx90a"))
     assert run("device", "compress", tmp_path / "a.co", "-o", tmp_path / "b.co").status == 0
     found = measured(tmp_path / "b.co")
@@ -116,13 +116,13 @@ def test_bundles_that_are_compressed_stay_as_they_are(run: Run, tmp_path: Path) 
 
 
 @needs_compiler
-def test_an_estimate_of_few_bytes_is_the_measure(tmp_path: Path) -> None:
+def test_an_estimate_of_a_few_bytes_equals_the_measurement(tmp_path: Path) -> None:
     library = build_fat_library(tmp_path / "libx.so", [make_bundle(0, "gfx906")])
     assert measured(library, estimate=True) == measured(library)
 
 
 @needs_compiler
-def test_an_estimate_looks_at_some_and_counts_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_estimate_samples_some_code_and_counts_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = build_fat_library(tmp_path / "libx.so", [make_bundle(unit, "gfx906 gfx90a") for unit in range(8)])
     real = measured(library)
     monkeypatch.setattr("rocwheel.report.savings._SAMPLED", library.stat().st_size // 4)
@@ -134,7 +134,7 @@ def test_an_estimate_looks_at_some_and_counts_all(tmp_path: Path, monkeypatch: p
     assert found.archived["gfx906"] == pytest.approx(real.archived["gfx906"], rel=0.05)
 
 
-def test_the_code_of_a_compressed_bundle_is_measured_as_archives_hold_it_and_not_held(tmp_path: Path) -> None:
+def test_the_code_of_a_compressed_bundle_is_measured_as_archived_and_not_kept_in_memory(tmp_path: Path) -> None:
     code = {"gfx906": bytes(64 << 20), "gfx90a": b"code" * 1000, "gfx1100": b""}
     parts = [BundlePart(f"hipv4-amdgcn-amd-amdhsa--{target}", (memoryview(data),)) for target, data in code.items()]
     (tmp_path / "a.co").write_bytes(compress_bundle(list(write_offload_bundle(parts)), version=3, level=3))
@@ -149,7 +149,7 @@ def test_the_code_of_a_compressed_bundle_is_measured_as_archives_hold_it_and_not
 
 
 @pytest.mark.parametrize("data", [b"text", b"\x7fELF\2\1" + os.urandom(500), bundle_of("gfx906")[:40], b""])
-def test_what_has_no_bundles_that_can_be_read_is_left_out(tmp_path: Path, data: bytes) -> None:
+def test_files_without_readable_bundles_are_left_out(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "file").write_bytes(data)
     assert measured(tmp_path / "file") is None
 
@@ -158,12 +158,12 @@ def test_what_has_no_bundles_that_can_be_read_is_left_out(tmp_path: Path, data: 
     ("whole", "weights", "parts"),
     [(10, [1, 1], [5, 5]), (10, [2, 1], [6, 4]), (1, [1, 1, 1], [0, 0, 1]), (7, [0, 0], [3, 4]), (7, [], [])],
 )
-def test_parts_are_in_proportion(whole: int, weights: list[int], parts: list[int]) -> None:
+def test_parts_are_proportional(whole: int, weights: list[int], parts: list[int]) -> None:
     assert divide(whole, weights) == parts
 
 
 @given(st.integers(0, 1 << 50), st.lists(st.integers(0, 1 << 50), min_size=1))
-def test_parts_add_up_to_the_whole_and_none_is_off_by_more_than_one(whole: int, weights: list[int]) -> None:
+def test_parts_add_up_to_the_whole_and_are_rounded_by_at_most_one(whole: int, weights: list[int]) -> None:
     parts = divide(whole, weights)
     assert sum(parts) == whole
     if total := sum(weights):

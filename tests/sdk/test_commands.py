@@ -29,7 +29,7 @@ def devel(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
 
 
 @pytest.mark.parametrize("option", ["--root", "--bin"])
-def test_paths_of_core_are_known_without_devel(core: Installed, option: str) -> None:
+def test_core_paths_are_known_without_devel(core: Installed, option: str) -> None:
     folder = {"--root": "_rocm_sdk_core", "--bin": "_rocm_sdk_core/bin"}[option]
     assert core.run("rocm-sdk", "path", option).stdout == f"{core.site}/{folder}\n"
 
@@ -49,17 +49,17 @@ def test_init_without_devel_says_what_to_install(core: Installed) -> None:
 
 
 @pytest.mark.parametrize(("option", "folder"), [("--root", ""), ("--bin", "/bin"), ("--cmake", "/lib/cmake")])
-def test_paths_with_devel_are_those_of_its_tree(devel: Installed, option: str, folder: str) -> None:
+def test_paths_with_devel_are_in_its_tree(devel: Installed, option: str, folder: str) -> None:
     assert devel.run("rocm-sdk", "path", option).stdout == f"{devel.root}{folder}\n"
 
 
-def test_init_tells_where_the_tree_is_unless_quiet(devel: Installed) -> None:
+def test_init_prints_the_tree_unless_quiet(devel: Installed) -> None:
     assert devel.run("rocm-sdk", "init").stdout == f"The ROCm development files are ready in {devel.root}\n"
     for option in ("--quiet", "-q"):
         assert devel.run("rocm-sdk", "init", option).stdout == ""
 
 
-def test_version_is_that_of_the_packages(core: Installed) -> None:
+def test_version_is_the_version_of_the_packages(core: Installed) -> None:
     assert core.run("rocm-sdk", "version").stdout == "7.2.0\n"
     assert core.run("python", "-m", "rocm_sdk", "version").stdout == "7.2.0\n"
     assert core.run("rocm-sdk", "--version").stdout == "7.2.0\n"
@@ -73,7 +73,7 @@ def test_help_names_every_command(core: Installed, words: list[str]) -> None:
     assert listed == ["path", "init", "test", "doctor", "version", "targets"]
 
 
-def test_help_of_a_command_is_that_of_its_option(core: Installed) -> None:
+def test_help_for_a_command_equals_its_help_option(core: Installed) -> None:
     assert core.run("rocm-sdk", "help", "doctor").stdout == core.run("rocm-sdk", "doctor", "--help").stdout
 
 
@@ -85,11 +85,11 @@ def test_version_is_printed_without_reading_metadata_or_options(core: Installed)
         assert not {"argparse", "importlib.metadata", "json", "rocm_sdk._devel"} & set(modules)
 
 
-def test_targets_are_those_the_set_was_built_for(core: Installed) -> None:
+def test_targets_are_those_of_the_build(core: Installed) -> None:
     assert core.run("rocm-sdk", "targets").stdout == "gfx906;gfx1030\n"
 
 
-def test_targets_of_device_packages_from_elsewhere_are_added(
+def test_targets_of_device_packages_from_other_sources_are_added(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set())
@@ -114,7 +114,7 @@ REINSTALL = f'pip install "rocm==7.2.0" --force-reinstall {FROM_INDEX}'
         ),
     ],
 )
-def test_damaged_facts_about_the_set_are_named(
+def test_damaged_build_facts_are_reported(
     make_set: MakeSet, make_environment: MakeEnvironment, data: bytes, found: str
 ) -> None:
     environment = make_environment(make_set())
@@ -148,7 +148,7 @@ COMMANDS = [
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("words", "unbuffered"), [*((words, "") for words in COMMANDS), ("--help", "1")])
-def test_output_that_cannot_be_written_is_told(devel: Installed, words: str, unbuffered: str) -> None:
+def test_unwritable_output_is_reported(devel: Installed, words: str, unbuffered: str) -> None:
     def end(outputs: str) -> tuple[int, str, str]:
         # The pipe is closed by the time of the command.
         script = f'exec 3> >(:); wait $!; "$0" {words} {outputs}'
@@ -163,7 +163,9 @@ def test_output_that_cannot_be_written_is_told(devel: Installed, words: str, unb
     assert end(">&-") == end(">&- 2>&-") == (status, "", "")
 
 
-def test_messages_that_cannot_be_written_change_no_status(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_unwritable_messages_do_not_change_the_exit_status(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
     environment = make_environment(make_set())
     environment.install("rocm[devel]", "rocm-sdk-device-gfx906", "--link-mode=copy")
     [metadata] = environment.site.glob("rocm_sdk_device_gfx906-*.dist-info/METADATA")

@@ -45,7 +45,7 @@ def load(load_sdk: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loa
     ],
     ids=["first of the release", "default", "installed", "installed before default", "first installed"],
 )
-def test_family_without_a_gpu_is_that_of_what_is_installed_else_that_of_the_release(
+def test_without_a_gpu_the_family_is_the_installed_or_the_default_family(
     load: LoadDistInfo, installed: tuple[str, ...], default: str, family: str
 ) -> None:
     assert load(*installed, default=default).determine_target_family() == family
@@ -56,40 +56,40 @@ def test_family_without_a_gpu_is_that_of_what_is_installed_else_that_of_the_rele
     [(("gfx906", "gfx1030"), "gfx1030"), (("gfx906",), "gfx906"), ((), "gfx1030")],
     ids=["installed", "not installed", "nothing installed"],
 )
-def test_family_that_the_selector_chose_comes_first_among_those_installed_and_among_those_of_the_release(
+def test_the_family_chosen_by_the_selector_comes_first(
     load: LoadDistInfo, installed: tuple[str, ...], family: str
 ) -> None:
     assert load(*installed, chosen=("gfx1030",)).determine_target_family() == family
 
 
-def test_family_of_a_gpu_comes_before_that_of_what_is_installed(
+def test_the_family_of_the_gpu_takes_precedence_over_the_installed_family(
     load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1030")
     assert load("gfx906").determine_target_family() == "gfx1030"
 
 
-def test_family_of_a_gpu_that_the_release_lacks_is_that_of_what_is_installed(
+def test_a_gpu_missing_from_the_release_gets_the_installed_family(
     load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx942")
     assert load("gfx1030").determine_target_family() == "gfx1030"
 
 
-def test_chosen_family_that_the_release_lacks_is_an_error(load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_family_missing_from_the_release_is_an_error(
+    load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ROCM_SDK_TARGET_FAMILY", "gfx999")
     with pytest.raises(ValueError, match=r"^ROCM_SDK_TARGET_FAMILY=gfx999: .* has no packages for gfx999 on linux"):
         load("gfx906").determine_target_family()
 
 
-def test_family_of_a_release_without_families_is_an_error(load: LoadDistInfo) -> None:
+def test_asking_for_the_family_of_a_release_without_families_is_an_error(load: LoadDistInfo) -> None:
     with pytest.raises(ValueError, match=r"^ROCm 7\.2\.0 has no packages that depend on the GPU"):
         load(devices=()).determine_target_family()
 
 
-def test_family_is_determined_again_once_a_script_has_cleared_the_one_kept(
-    load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clearing_the_cached_family_determines_it_again(load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load("gfx906")
     monkeypatch.setenv("ROCM_SDK_TARGET_FAMILY", "gfx1030")
     assert module.determine_target_family() == "gfx1030"
@@ -99,13 +99,13 @@ def test_family_is_determined_again_once_a_script_has_cleared_the_one_kept(
     assert module.determine_target_family() == "gfx906"
 
 
-def test_family_that_a_script_has_set_is_the_answer(load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_set_by_a_script_is_returned(load: LoadDistInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load("gfx906")
     monkeypatch.setattr(module, "CACHED_TARGET_FAMILY", "gfx1030")
     assert module.determine_target_family() == "gfx1030"
 
 
-def test_names_of_packages_by_family_hold_the_placeholder_of_the_reference(load: LoadDistInfo) -> None:
+def test_family_package_names_contain_the_upstream_placeholder(load: LoadDistInfo) -> None:
     families = (("gfx94X-dcgpu", ("gfx942",)), ("gfx103X-dgpu", ("gfx1030",)))
     libraries = load(families=families, nonce="_2").ALL_PACKAGES["libraries"]
     assert libraries.dist_package_template == "rocm-sdk-libraries-{target_family}"
@@ -114,7 +114,7 @@ def test_names_of_packages_by_family_hold_the_placeholder_of_the_reference(load:
     assert libraries.is_target_specific
 
 
-def test_facts_are_an_attribute_of_the_package_that_needs_no_import(load_sdk: Load) -> None:
+def test_package_facts_are_an_attribute_without_an_import(load_sdk: Load) -> None:
     facts = load_sdk(nonce="_2")("rocm_sdk")._dist_info
     assert facts.PY_PACKAGE_SUFFIX_NONCE == "_2"
     assert facts.ALL_LIBRARIES["amdhip64"].dll_pattern == ""

@@ -24,7 +24,7 @@ def note_origin(environment: Any, text: str) -> None:
     (environment.site / "rocm-7.2.0.dist-info/direct_url.json").write_text(text)
 
 
-def test_packages_of_an_index_or_of_a_damaged_note_name_no_folder(make_set: Make, make_environment: Make) -> None:
+def test_packages_from_an_index_or_with_a_damaged_note_give_no_folder(make_set: Make, make_environment: Make) -> None:
     # Given packages that no note is about
     environment = make_environment(make_set())
     environment.install("rocm")
@@ -47,7 +47,7 @@ def test_packages_of_an_index_or_of_a_damaged_note_name_no_folder(make_set: Make
         assert installation_hint(environment) == f"{COMMAND} {FROM_INDEX}", note
 
 
-def test_the_folder_of_an_installed_file_is_named_and_quoted(make_set: Make, make_environment: Make) -> None:
+def test_the_folder_of_an_installed_file_is_given_and_quoted(make_set: Make, make_environment: Make) -> None:
     environment = make_environment(make_set())
     environment.install("rocm")
     folder = environment.path / "my files; here"
@@ -56,7 +56,7 @@ def test_the_folder_of_an_installed_file_is_named_and_quoted(make_set: Make, mak
     assert installation_hint(environment) == f"{COMMAND} --find-links '{folder}'"
 
 
-def test_a_core_that_pip_installed_from_a_file_names_its_folder(make_set: Make, make_environment: Make) -> None:
+def test_a_core_package_installed_by_pip_from_a_file_gives_its_folder(make_set: Make, make_environment: Make) -> None:
     environment = make_environment(make_set())
     environment.install("rocm")
     core = next(environment.dist.glob("rocm_sdk_core-*.whl"))
@@ -64,7 +64,7 @@ def test_a_core_that_pip_installed_from_a_file_names_its_folder(make_set: Make, 
     assert installation_hint(environment) == f"{COMMAND} --find-links {environment.dist}"
 
 
-def test_every_kind_of_command_says_where_from(make_set: Make, make_environment: Make) -> None:
+def test_every_kind_of_command_says_where_to_install_from(make_set: Make, make_environment: Make) -> None:
     environment = make_environment(make_set())
     environment.install("rocm")
     code = (
@@ -79,9 +79,7 @@ def test_every_kind_of_command_says_where_from(make_set: Make, make_environment:
     ]
 
 
-def test_an_installation_without_the_module_that_finds_the_folder_names_none(
-    make_set: Make, make_environment: Make
-) -> None:
+def test_an_installation_without_the_folder_module_gives_no_folder(make_set: Make, make_environment: Make) -> None:
     environment = make_environment(make_set())
     environment.install("rocm", "--link-mode=copy")
     (environment.site / "rocm_sdk/_distributions.py").unlink()

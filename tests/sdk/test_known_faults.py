@@ -30,7 +30,7 @@ FIND = "import rocm_sdk; print(rocm_sdk.find_libraries('hipsparse')[0].name)"
 
 
 @TOOLS
-def test_01_uninstalling_a_device_package_leaves_the_libraries_whole(
+def test_01_uninstalling_a_device_package_keeps_the_libraries_complete(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -40,7 +40,7 @@ def test_01_uninstalling_a_device_package_leaves_the_libraries_whole(
     environment.run("rocm-sdk", "test")
 
 
-def test_02_four_compilers_at_once_right_after_install_all_succeed(
+def test_02_four_concurrent_compilers_right_after_install_all_succeed(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set(devel=".xz"))
@@ -56,7 +56,7 @@ def serve() -> Iterator[Callable[[Path], str]]:
         yield lambda folder: f"{stack.enter_context(served(folder))}/"
 
 
-def test_03_pip_cache_does_not_decide_for_explicit_targets(
+def test_03_pip_cache_does_not_override_explicit_targets(
     make_set: MakeSet, make_environment: MakeEnvironment, serve: Callable[[Path], str], tmp_path: Path
 ) -> None:
     # Given the selector wheel behind a URL, and a cache of pip that both installs share
@@ -67,7 +67,7 @@ def test_03_pip_cache_does_not_decide_for_explicit_targets(
         assert f"rocm_sdk_device_{target}" in environment.dists()
 
 
-def test_03_choice_that_pip_took_from_its_cache_is_reported(
+def test_03_a_choice_that_pip_took_from_its_cache_is_reported(
     make_set: MakeSet, make_environment: MakeEnvironment, tmp_path: Path
 ) -> None:
     # Given an sdist that pip has built before, for another choice
@@ -98,21 +98,21 @@ def lock(project: Path, dist: Path, extra: str) -> subprocess.CompletedProcess[s
     return run([str(BIN / "uv"), "lock", "--python", sys.executable, *options], check=False)
 
 
-def test_04_uv_lock_does_not_freeze_a_target_that_nobody_chose(make_set: MakeSet, tmp_path: Path) -> None:
+def test_04_uv_lock_does_not_freeze_an_unchosen_target(make_set: MakeSet, tmp_path: Path) -> None:
     done = lock(tmp_path, make_set(), "device")
     assert done.returncode != 0
     assert "no.amd.gpu.was.found" in "".join(done.stderr.split())
     assert not (tmp_path / "uv.lock").exists()
 
 
-def test_04_uv_locks_the_targets_named_by_the_extras_of_the_selector_wheel(make_set: MakeSet, tmp_path: Path) -> None:
+def test_04_uv_locks_the_targets_named_by_selector_wheel_extras(make_set: MakeSet, tmp_path: Path) -> None:
     assert lock(tmp_path, make_set(selector="wheel"), "libraries,device-gfx1030").returncode == 0
     assert 'name = "rocm-sdk-device-gfx1030"' in (tmp_path / "uv.lock").read_text()
 
 
 @TOOLS
 @pytest.mark.parametrize("selector", ["sdist", "wheel"])
-def test_05_target_without_packages_is_refused_instead_of_warned_about(
+def test_05_a_target_without_packages_is_refused_instead_of_only_causing_a_warning(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str, selector: str
 ) -> None:
     environment = make_environment(make_set(selector=selector), tool)
@@ -128,7 +128,7 @@ def test_06_sdist_builds_without_an_index(make_set: MakeSet, make_environment: M
     assert environment.run("rocm-sdk", "version").stdout == "7.2.0\n"
 
 
-def test_07_missing_package_gives_the_command_that_installs_it(
+def test_07_a_missing_package_is_reported_with_the_install_command(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set())
@@ -140,7 +140,7 @@ def test_07_missing_package_gives_the_command_that_installs_it(
     )
 
 
-def test_07_version_pattern_that_does_not_match_gives_a_warning(
+def test_07_a_version_pattern_that_does_not_match_causes_a_warning(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set())
@@ -151,7 +151,9 @@ def test_07_version_pattern_that_does_not_match_gives_a_warning(
     )
 
 
-def test_08_script_reached_by_a_link_finds_its_neighbors(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_08_a_script_run_through_a_link_finds_its_neighbors(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
     # Given a script in libexec and a link to it in bin
     environment = make_environment(make_set(extra_devel=(("bin/tool", "../libexec/tool"),)))
     environment.install("rocm[devel]")
@@ -160,7 +162,7 @@ def test_08_script_reached_by_a_link_finds_its_neighbors(make_set: MakeSet, make
     assert subprocess.check_output([environment.root / "bin/tool"], text=True) == "tool\n"
 
 
-def test_10_kinds_of_links_do_not_depend_on_the_order_in_the_archive(
+def test_10_link_kinds_do_not_depend_on_the_order_in_the_archive(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     kinds = []
@@ -173,7 +175,7 @@ def test_10_kinds_of_links_do_not_depend_on_the_order_in_the_archive(
     assert kinds[0] == kinds[1]
 
 
-def test_11_devel_without_what_it_links_to_is_refused_and_keeps_its_archive(
+def test_11_devel_without_its_link_targets_is_refused_and_keeps_its_archive(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set(loose_devel=True))
@@ -190,7 +192,7 @@ def test_11_devel_without_what_it_links_to_is_refused_and_keeps_its_archive(
 
 
 @TOOLS
-def test_11_devel_whose_libraries_were_uninstalled_says_so(
+def test_11_devel_reports_that_its_libraries_were_uninstalled(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -205,14 +207,14 @@ def test_11_devel_whose_libraries_were_uninstalled_says_so(
     )
 
 
-def test_12_prefix_is_known_without_devel(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_12_the_prefix_is_known_without_devel(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set())
     environment.install("rocm")
     assert environment.run("rocm-sdk", "path", "--root").stdout == f"{environment.site}/_rocm_sdk_core\n"
 
 
 @TOOLS
-def test_15_uninstalling_devel_leaves_nothing_of_its_tree(
+def test_15_uninstalling_devel_removes_its_whole_tree(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -222,14 +224,14 @@ def test_15_uninstalling_devel_leaves_nothing_of_its_tree(
     assert [name for name in environment.files() if name.startswith(("_rocm_sdk_devel", "rocm_sdk_devel"))] == []
 
 
-def test_16_archive_is_removed_once_its_content_is_there(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_16_the_archive_is_removed_after_expansion(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set())
     environment.install("rocm[devel]")
     environment.run("rocm-sdk", "init")
     assert list((environment.site / "rocm_sdk_devel").glob("_devel.tar*")) == []
 
 
-def test_18_there_are_console_scripts_for_the_programs_in_the_package_alone(
+def test_18_console_scripts_exist_only_for_programs_in_the_package(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set())
@@ -239,9 +241,7 @@ def test_18_there_are_console_scripts_for_the_programs_in_the_package_alone(
     assert not {"gone", "rocgdb", "rocpd"} & scripts
 
 
-def test_expansion_is_decided_by_the_archive_not_by_a_tree_that_is_left_over(
-    make_set: MakeSet, make_environment: MakeEnvironment
-) -> None:
+def test_a_leftover_tree_does_not_prevent_expansion(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set())
     environment.install("rocm[devel]")
     environment.root.mkdir()
@@ -250,7 +250,7 @@ def test_expansion_is_decided_by_the_archive_not_by_a_tree_that_is_left_over(
     assert (environment.root / "lib/cmake/hip/hip-config.cmake").exists()
 
 
-def test_device_package_installed_by_the_same_process_is_found_at_once(
+def test_a_device_package_installed_by_the_same_process_is_found_at_once(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     # Given a process whose import caches are older than the package
@@ -268,7 +268,7 @@ print(len(before), len(list(get_devel_root().rglob("*gfx906.co"))))
     assert environment.evaluate(code) == "0 1"
 
 
-def test_several_gpus_are_taken_in_the_order_of_their_nodes(load_sdk: Load) -> None:
+def test_several_gpus_are_selected_in_node_order(load_sdk: Load) -> None:
     modules = load_sdk(devices=("gfx1030", "gfx906", "gfx90a"))
     system = modules("rocm_sdk._system").System(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a,gfx906,gfx1030"})
     assert modules("rocm_sdk._select").select(system).families == ("gfx90a", "gfx906", "gfx1030")
@@ -280,15 +280,13 @@ def test_features_of_a_gpu_do_not_hide_its_packages(load_sdk: Load) -> None:
     assert modules("rocm_sdk._select").select(system).families == ("gfx90a",)
 
 
-def test_choice_cannot_put_code_into_the_package(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_a_choice_cannot_inject_code_into_the_package(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     hostile = "gfx906'; import os; os.abort(); '"
     done = make_environment(make_set()).install("rocm", check=False, ROCM_SDK_TARGET_FAMILY=hostile)
     assert "has no packages for gfx906', import, os" in done.stderr
 
 
-def test_nonce_in_module_names_is_respected_by_every_script(
-    make_set: MakeSet, make_environment: MakeEnvironment
-) -> None:
+def test_every_script_respects_the_nonce_in_module_names(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set(nonce="_abc"))
     environment.install("rocm[devel,profiler]")
     assert environment.run("rocminfo").stdout == f"script {environment.site}/_rocm_sdk_core_abc/bin\n"
@@ -296,7 +294,7 @@ def test_nonce_in_module_names_is_respected_by_every_script(
     assert f"{environment.site}/_rocm_sdk_core_abc/lib" in environment.run("rocprof-compute").stdout
 
 
-def test_paths_with_commas_and_blanks_are_quoted_in_record(
+def test_paths_with_commas_and_spaces_are_quoted_in_record(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set())
@@ -307,7 +305,7 @@ def test_paths_with_commas_and_blanks_are_quoted_in_record(
     )
 
 
-def test_library_of_both_trees_is_loaded_once_where_hard_links_became_copies(
+def test_a_library_in_both_trees_is_loaded_once_if_hard_links_became_copies(
     make_set: MakeSet, make_environment: MakeEnvironment, tmp_path: Path
 ) -> None:
     # Given an image layer: links stay links, and every hard link is a file of its own
@@ -321,7 +319,7 @@ def test_library_of_both_trees_is_loaded_once_where_hard_links_became_copies(
     assert devel.st_ino == libraries.st_ino
 
 
-def test_environment_whose_path_has_blanks_works(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_an_environment_path_with_spaces_works(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set())
     assert " " in str(environment.path)
     environment.install("rocm[devel]")
@@ -330,7 +328,9 @@ def test_environment_whose_path_has_blanks_works(make_set: MakeSet, make_environ
 
 @pytest.mark.deep
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13", "3.14"])
-def test_packages_work_on_every_python(make_set: MakeSet, make_environment: MakeEnvironment, version: str) -> None:
+def test_packages_work_on_every_python_version(
+    make_set: MakeSet, make_environment: MakeEnvironment, version: str
+) -> None:
     environment = make_environment(make_set(devel=".xz"), python=str(require_python(version)))
     environment.install("rocm[libraries,devel,device-all,profiler]")
     environment.run("rocm-sdk", "test")

@@ -33,7 +33,7 @@ def site(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack(dist, tmp_path_factory.mktemp("site"), "gfx906", "gfx90a")
 
 
-def test_the_libraries_for_the_gpu_are_loaded_also_those_that_others_need(site: Path) -> None:
+def test_gpu_libraries_are_loaded_including_dependencies(site: Path) -> None:
     assert mapped(site, HIPSPARSE, "gfx906") == [
         "libhipsparse.so.4",
         "librocblas.so.5.gfx906",
@@ -41,27 +41,27 @@ def test_the_libraries_for_the_gpu_are_loaded_also_those_that_others_need(site: 
     ]
 
 
-def test_a_library_without_code_for_the_gpu_is_that_for_all(site: Path) -> None:
+def test_a_library_without_code_for_the_gpu_falls_back_to_the_generic_library(site: Path) -> None:
     assert mapped(site, HIPSPARSE, "gfx90a") == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
 
 
 @pytest.mark.parametrize("gpus", ["gfx1030", "gfx1100", "gfx1030,gfx1030"])
-def test_gpus_without_a_package_get_the_libraries_for_all(site: Path, gpus: str) -> None:
+def test_gpus_without_a_package_use_the_generic_libraries(site: Path, gpus: str) -> None:
     assert mapped(site, HIPSPARSE, gpus) == ["libhipsparse.so.4", "librocblas.so.5", "librocsparse.so.1"]
 
 
-def test_a_machine_without_a_gpu_gets_the_libraries_for_all(site: Path) -> None:
+def test_a_machine_without_a_gpu_uses_the_generic_libraries(site: Path) -> None:
     found = mapped(site, HIPSPARSE, "", ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
     assert found == ["libhipsparse.so.4", "librocblas.so.5", "librocsparse.so.1"]
 
 
-def test_consumers_that_are_loaded_later_get_the_chosen_libraries(site: Path, tmp_path: Path) -> None:
+def test_consumers_loaded_later_use_the_chosen_libraries(site: Path, tmp_path: Path) -> None:
     consumer = build_consumer(site, tmp_path)
     code = f"{HIPSPARSE}import ctypes; ctypes.CDLL({str(consumer)!r});"
     assert mapped(site, code, "gfx906") == ["libhipsparse.so.4", "librocblas.so.5.gfx906", "librocsparse.so.1.gfx906"]
 
 
-def test_a_consumer_with_nothing_but_a_run_path_gets_the_libraries_for_all(site: Path, tmp_path: Path) -> None:
+def test_a_consumer_that_relies_on_a_run_path_uses_the_generic_libraries(site: Path, tmp_path: Path) -> None:
     consumer = build_consumer(site, tmp_path)
     code = f"import ctypes; ctypes.CDLL({str(consumer)!r});"
     assert mapped(site, code, "gfx906") == ["libhipsparse.so.4", "librocblas.so.5", "librocsparse.so.1"]
@@ -76,7 +76,7 @@ def build_consumer(site: Path, folder: Path) -> Path:
     return library
 
 
-def test_kernels_are_found_beside_the_library_for_the_gpu(site: Path) -> None:
+def test_kernels_are_found_beside_the_gpu_library(site: Path) -> None:
     code = PRELOAD.format(["hipblas"]) + (
         "import ctypes; library = ctypes.CDLL('librocblas.so.5');"
         "print(library.has_kernels(b'TensileLibrary_gfx906.dat'), library.has_kernels(b'absent.dat'))"
@@ -85,7 +85,7 @@ def test_kernels_are_found_beside_the_library_for_the_gpu(site: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr
 
 
-def test_what_was_loaded_before_stays_and_a_warning_says_so(site: Path) -> None:
+def test_a_previously_loaded_library_stays_loaded_with_a_warning(site: Path) -> None:
     early = f"import ctypes; ctypes.CDLL({str(site / '_rocm_sdk_libraries/lib/librocblas.so.5')!r});"
     assert mapped(site, early + HIPSPARSE, "gfx906") == [
         "libhipsparse.so.4",
@@ -96,13 +96,13 @@ def test_what_was_loaded_before_stays_and_a_warning_says_so(site: Path) -> None:
     assert "Warning: librocblas.so.5 was loaded before rocm_sdk could choose librocblas.so.5.gfx906" in done.stderr
 
 
-def test_nothing_is_said_of_a_library_for_the_gpu_that_was_loaded_before(site: Path) -> None:
+def test_a_previously_loaded_gpu_library_causes_no_warning(site: Path) -> None:
     early = f"import ctypes; ctypes.CDLL({str(site / '_rocm_sdk_libraries/lib/librocblas.so.5.gfx906')!r});"
     done = run_python(site, early + HIPSPARSE, "gfx906")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_nothing_is_said_of_it_where_a_symbolic_link_leads_to_the_packages(site: Path, tmp_path: Path) -> None:
+def test_a_gpu_library_loaded_through_a_symlinked_folder_causes_no_warning(site: Path, tmp_path: Path) -> None:
     linked = tmp_path / "lib64"
     linked.symlink_to(site)
     early = f"import ctypes; ctypes.CDLL({str(linked / '_rocm_sdk_libraries/lib/librocblas.so.5.gfx906')!r});"
@@ -110,45 +110,45 @@ def test_nothing_is_said_of_it_where_a_symbolic_link_leads_to_the_packages(site:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_of_gpus_of_two_kinds_the_first_one_s_libraries_are_loaded(dist: Path, tmp_path: Path) -> None:
+def test_the_libraries_of_the_first_gpu_are_loaded_for_two_kinds_of_gpus(dist: Path, tmp_path: Path) -> None:
     site = unpack(dist, tmp_path, "gfx906", "gfx1030")
     assert mapped(site, HIPSPARSE, "gfx906,gfx1030")[1:] == ["librocblas.so.5.gfx906", "librocsparse.so.1.gfx906"]
     assert mapped(site, HIPSPARSE, "gfx1030,gfx906")[1:] == ["librocblas.so.5.gfx1030", "librocsparse.so.1.gfx1030"]
 
 
-def test_gpus_of_two_kinds_share_the_libraries_for_all_where_these_serve_both(tmp_path: Path) -> None:
+def test_two_kinds_of_gpus_share_the_generic_libraries_if_these_support_both(tmp_path: Path) -> None:
     site = unpack(build_overlays(tmp_path, "--common", "gfx906,gfx1030")[0], tmp_path / "site", "gfx906")
     assert mapped(site, HIPSPARSE, "gfx906,gfx1030")[1:] == ["librocblas.so.5", "librocsparse.so.1"]
 
 
-def test_a_gpu_that_is_left_without_code_is_named(site: Path) -> None:
+def test_a_gpu_without_code_is_named(site: Path) -> None:
     done = run_python(site, HIPSPARSE, "gfx906,gfx1030")
     assert "uses the ROCm libraries for gfx906, which have no code for gfx1030" in done.stderr
     assert "ROCR_VISIBLE_DEVICES" in done.stderr
 
 
-def test_a_gpu_of_a_processor_comes_last_and_nothing_is_said_of_it(site: Path) -> None:
+def test_an_integrated_gpu_comes_last_without_a_message(site: Path) -> None:
     assert mapped(site, HIPSPARSE, "gfx1036,gfx906")[1:] == ["librocblas.so.5.gfx906", "librocsparse.so.1.gfx906"]
     assert run_python(site, HIPSPARSE, "gfx1036,gfx906").stderr == ""
 
 
 @pytest.mark.parametrize("variable", ["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"])
-def test_gpus_that_are_hidden_from_the_process_don_t_count(site: Path, variable: str) -> None:
+def test_gpus_hidden_from_the_process_do_not_count(site: Path, variable: str) -> None:
     found = mapped(site, HIPSPARSE, "gfx906,gfx90a", **{variable: "1"})
     assert found == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
 
 
-def test_the_user_s_choice_comes_before_the_gpus(site: Path) -> None:
+def test_the_choice_of_the_user_takes_precedence_over_the_gpus(site: Path) -> None:
     found = mapped(site, HIPSPARSE, "gfx906", ROCM_SDK_TARGET_FAMILY="gfx90a")
     assert found == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
 
 
-def test_of_several_that_the_user_chose_the_one_for_the_gpu_is_loaded(site: Path) -> None:
+def test_the_library_for_the_gpu_is_loaded_if_the_user_chose_several(site: Path) -> None:
     found = mapped(site, HIPSPARSE, "gfx90a", ROCM_SDK_TARGET_FAMILY="gfx906,gfx90a")
     assert found == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
 
 
-def test_libraries_without_device_code_are_found_as_before(site: Path) -> None:
+def test_libraries_without_device_code_are_still_found(site: Path) -> None:
     done = run_python(site, "import rocm_sdk; print(*(p.name for p in rocm_sdk.find_libraries('hipblas')))", "gfx906")
     assert done.stdout == "libhipblas.so.3\n"
 
@@ -162,9 +162,7 @@ def test_libraries_without_device_code_are_found_as_before(site: Path) -> None:
         ("gfx1030", []),
     ],
 )
-def test_the_doctor_names_gpus_whose_package_a_process_leaves_unused(
-    site: Path, gpus: str, found: list[tuple[str, str]]
-) -> None:
+def test_the_doctor_names_gpus_whose_package_is_unused(site: Path, gpus: str, found: list[tuple[str, str]]) -> None:
     code = (
         "from rocm_sdk._doctor_device_code import check_libraries as check;"
         "from rocm_sdk._system import System; import json; print(json.dumps(check(System())))"
@@ -173,7 +171,7 @@ def test_the_doctor_names_gpus_whose_package_a_process_leaves_unused(
     assert [(level, text.partition("the libraries for ")[2]) for level, text, _ in rows] == found
 
 
-def test_the_doctor_only_warns_of_a_gpu_that_runs_the_code_for_all(site: Path) -> None:
+def test_the_doctor_only_warns_about_a_gpu_that_runs_generic_code(site: Path) -> None:
     code = (
         "from rocm_sdk._doctor_device_code import check_device_code as check; import json;"
         "from rocm_sdk._system import System; from rocm_sdk._gpus import detect_gpus;"
@@ -185,7 +183,7 @@ def test_the_doctor_only_warns_of_a_gpu_that_runs_the_code_for_all(site: Path) -
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_packages_come_and_go_in_any_order_and_nothing_stays(
+def test_installing_and_removing_packages_in_any_order_leaves_nothing(
     dist: Path, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(dist, tool)

@@ -26,11 +26,11 @@ def packages(load_sdk: Callable[..., Any], tmp_path: Path) -> Any:
     return load("rocm_sdk._packages")
 
 
-def test_device_packages_are_known_by_their_manifests(packages: Any) -> None:
+def test_device_packages_are_detected_by_their_manifests(packages: Any) -> None:
     assert packages.installed_devices() == ["gfx906", "gfx1030"]
 
 
-def test_there_are_none_without_the_folder_of_manifests(packages: Any, tmp_path: Path) -> None:
+def test_there_are_no_device_packages_without_the_manifest_folder(packages: Any, tmp_path: Path) -> None:
     (tmp_path / "site" / LINKS).rename(tmp_path / "away")
     assert packages.installed_devices() == []
 
@@ -55,7 +55,7 @@ def failing(call: Callable[..., Any], name: str, error: int) -> Callable[..., An
         (["listdir", "scandir"], LINKS, errno.EACCES),
     ],
 )
-def test_what_a_disk_does_not_give_is_not_taken_for_absent(
+def test_a_file_that_the_disk_cannot_read_is_not_treated_as_missing(
     packages: Any, monkeypatch: pytest.MonkeyPatch, calls: list[str], name: str, error: int
 ) -> None:
     # Given a `pathlib` that takes faults for absence, as that of Python 3.14

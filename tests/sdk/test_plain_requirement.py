@@ -50,7 +50,7 @@ def install(tool: str, dist: Path, site: Path, **environ: str) -> subprocess.Com
 @pytest.mark.parametrize(
     "variables", [{"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a"}, {"ROCM_SDK_TARGET_FAMILY": "gfx90a"}], ids=str
 )
-def test_the_plain_name_brings_the_code_for_the_gpu(
+def test_the_plain_requirement_installs_the_code_for_the_gpu(
     tool: str, variables: dict[str, str], dist: Path, tmp_path: Path
 ) -> None:
     done = install(tool, dist, tmp_path / "site", **variables)
@@ -59,7 +59,7 @@ def test_the_plain_name_brings_the_code_for_the_gpu(
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_a_machine_without_a_gpu_is_told_what_to_set(tool: str, dist: Path, tmp_path: Path) -> None:
+def test_a_machine_without_a_gpu_is_told_which_variable_to_set(tool: str, dist: Path, tmp_path: Path) -> None:
     done = install(tool, dist, tmp_path / "site", HSA_VISIBLE_DEVICES="")
     assert done.returncode != 0
     assert (
@@ -69,7 +69,7 @@ def test_a_machine_without_a_gpu_is_told_what_to_set(tool: str, dist: Path, tmp_
     assert dists(tmp_path / "site") == []
 
 
-def test_a_lock_file_names_the_code_for_the_gpus_of_a_cluster(dist: Path, tmp_path: Path) -> None:
+def test_a_lock_file_contains_the_code_for_the_gpus_of_a_cluster(dist: Path, tmp_path: Path) -> None:
     command = [
         find_uv(),
         "pip",
@@ -99,7 +99,7 @@ def test_a_lock_file_names_the_code_for_the_gpus_of_a_cluster(dist: Path, tmp_pa
         ('["device"]', [], "a package for all GPUs before that package"),
     ],
 )
-def test_a_selector_that_nobody_could_install_is_not_built(
+def test_a_selector_that_could_not_be_installed_is_not_built(
     requires: str, options: list[str], expected: str, tmp_path: Path
 ) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml", requires)

@@ -29,12 +29,14 @@ def commands(load_sdk: Callable[..., Any], tmp_path: Path) -> Any:
     return load("rocm_sdk._commands")
 
 
-def test_targets_are_one_line_without_control_characters(commands: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_targets_are_printed_on_one_line_without_control_characters(
+    commands: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert commands.run_command(["targets"]) == 0
     assert capsys.readouterr().out == "gfx906;\\x1b[2Jgfx\\n1030;gfx1100\\x9b31m\n"
 
 
-def test_where_the_tree_is_is_told_without_control_characters(
+def test_the_tree_path_in_messages_has_no_control_characters(
     commands: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devel = SimpleNamespace(get_devel_root=lambda **_: "/a\x1b[2J", restore_device_links=lambda: 0)
@@ -43,7 +45,7 @@ def test_where_the_tree_is_is_told_without_control_characters(
     assert capsys.readouterr().out == "The ROCm development files are ready in /a\\x1b[2J\n"
 
 
-def test_a_path_is_printed_as_it_is(
+def test_a_path_is_printed_unchanged(
     commands: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(commands, "find_root", lambda _: tmp_path / "a\x1b[2J\n")

@@ -34,7 +34,7 @@ def error(environment: Installed, code: str, **environ: str) -> str:
     return environment.evaluate(ERROR.format(code), **environ)
 
 
-def test_libraries_are_found_in_the_order_asked_for(environment: Installed) -> None:
+def test_libraries_are_found_in_the_requested_order(environment: Installed) -> None:
     printed = environment.evaluate(
         "import rocm_sdk; print(*rocm_sdk.find_libraries('hipsparse', 'amdhip64'), sep='\\n')"
     )
@@ -44,18 +44,18 @@ def test_libraries_are_found_in_the_order_asked_for(environment: Installed) -> N
     ]
 
 
-def test_optional_library_that_is_absent_is_left_out(environment: Installed) -> None:
+def test_a_missing_optional_library_is_left_out(environment: Installed) -> None:
     code = "import rocm_sdk; print([p.name for p in rocm_sdk.find_libraries('rocdxg', 'amdhip64')])"
     assert environment.evaluate(code) == "['libamdhip64.so.6']"
 
 
-def test_unknown_library_is_refused_with_those_known(environment: Installed) -> None:
+def test_an_unknown_library_is_refused_with_the_known_libraries(environment: Installed) -> None:
     assert error(environment, "rocm_sdk.find_libraries('hipsparce')") == (
         "ModuleNotFoundError|Unknown ROCm library 'hipsparce'. Known libraries: amdhip64, rocdxg, hipsparse"
     )
 
 
-def test_library_that_its_package_lacks_is_refused(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_a_library_missing_from_its_package_is_refused(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set(lacking_library=True))
     environment.install("rocm[libraries]")
     assert error(environment, "rocm_sdk.find_libraries('rccl')") == (
@@ -64,7 +64,7 @@ def test_library_that_its_package_lacks_is_refused(make_set: MakeSet, make_envir
     )
 
 
-def test_preloaded_libraries_are_kept_once_under_their_names(environment: Installed) -> None:
+def test_preloaded_libraries_are_kept_once_by_name(environment: Installed) -> None:
     code = """
 import rocm_sdk
 rocm_sdk.preload_libraries("rocdxg", "hipsparse", "amdhip64")
@@ -76,9 +76,7 @@ print(list(first), first == rocm_sdk._ALL_CDLLS, first["hipsparse"].sparse())
 
 
 @pytest.mark.parametrize(("rtld_global", "visible"), [(True, "True"), (False, "False")])
-def test_symbols_are_visible_to_all_only_when_asked_for(
-    environment: Installed, rtld_global: bool, visible: str
-) -> None:
+def test_symbols_are_global_only_on_request(environment: Installed, rtld_global: bool, visible: str) -> None:
     code = f"""
 import ctypes, rocm_sdk
 rocm_sdk.initialize_process(preload_shortnames=["amdhip64"], rtld_global={rtld_global})
@@ -88,29 +86,29 @@ print(hasattr(ctypes.CDLL(None), "hip"))
 
 
 @pytest.mark.parametrize("value", ["hipsparse,amdhip64", " hipsparse ; amdhip64;"])
-def test_variable_names_more_libraries_to_preload(environment: Installed, value: str) -> None:
+def test_a_variable_adds_libraries_to_preload(environment: Installed, value: str) -> None:
     code = "import rocm_sdk; rocm_sdk.initialize_process(); print(*rocm_sdk._ALL_CDLLS)"
     assert environment.evaluate(code, ROCM_SDK_PRELOAD_LIBRARIES=value) == "hipsparse amdhip64"
 
 
-def test_variable_is_ignored_when_the_program_says_so(environment: Installed) -> None:
+def test_the_preload_variable_is_ignored_if_the_program_says_so(environment: Installed) -> None:
     code = "import rocm_sdk; rocm_sdk.initialize_process(env_override=False); print(*rocm_sdk._ALL_CDLLS)"
     assert environment.evaluate(code, ROCM_SDK_PRELOAD_LIBRARIES="hipsparse") == ""
 
 
-def test_variable_at_fault_is_named(environment: Installed) -> None:
+def test_the_invalid_variable_is_named_in_the_error(environment: Installed) -> None:
     assert error(environment, "rocm_sdk.initialize_process()", ROCM_SDK_PRELOAD_LIBRARIES="nonsense") == (
         "RuntimeError|Correct or unset ROCM_SDK_PRELOAD_LIBRARIES='nonsense': Unknown ROCm library 'nonsense'. "
         "Known libraries: amdhip64, rocdxg, hipsparse"
     )
 
 
-def test_arguments_of_later_versions_are_ignored(environment: Installed) -> None:
+def test_unknown_future_arguments_are_ignored(environment: Installed) -> None:
     assert environment.evaluate("import rocm_sdk; print(rocm_sdk.initialize_process(future=1))") == "None"
 
 
 @pytest.mark.parametrize("version", ["'7.2.0'", "'7.*'", "'*'", "re.compile('7[.]2')"])
-def test_version_that_matches_passes(environment: Installed, version: str) -> None:
+def test_a_matching_version_passes(environment: Installed, version: str) -> None:
     code = f"import re; rocm_sdk.initialize_process(check_version={version}, fail_on_version_mismatch=True)"
     assert error(environment, code) == ""
 
@@ -118,7 +116,7 @@ def test_version_that_matches_passes(environment: Installed, version: str) -> No
 @pytest.mark.parametrize(
     ("version", "shown"), [("'7.2'", "7.2"), ("'6.*'", "6.*"), ("re.compile('7[.]3')", "7[.]3")], ids=str
 )
-def test_version_that_does_not_match_fails_on_request(environment: Installed, version: str, shown: str) -> None:
+def test_a_mismatched_version_fails_on_request(environment: Installed, version: str, shown: str) -> None:
     code = f"import re; rocm_sdk.initialize_process(check_version={version}, fail_on_version_mismatch=True)"
     assert error(environment, code) == (
         f"RuntimeError|The program was compiled against a ROCm version matching {shown!r}, "
@@ -126,7 +124,7 @@ def test_version_that_does_not_match_fails_on_request(environment: Installed, ve
     )
 
 
-def test_version_that_does_not_match_gives_a_warning_at_the_caller(environment: Installed) -> None:
+def test_a_mismatched_version_causes_a_warning_at_the_caller(environment: Installed) -> None:
     code = "import rocm_sdk\nrocm_sdk.initialize_process(check_version='6.*')"
     done = environment.run("python", "-c", code)
     assert done.stderr.startswith(
@@ -135,7 +133,7 @@ def test_version_that_does_not_match_gives_a_warning_at_the_caller(environment: 
     )
 
 
-def test_import_leaves_what_is_slow_for_later(environment: Installed) -> None:
+def test_import_defers_slow_modules(environment: Installed) -> None:
     names = ["argparse", "ctypes", "json", "pathlib", "re", "typing", "rocm_sdk._build_info", "rocm_sdk._process"]
     code = (
         f"import sys; before = set(sys.modules); import rocm_sdk; print({{*{names!r}}} & ({{*sys.modules}} - before))"
@@ -143,7 +141,7 @@ def test_import_leaves_what_is_slow_for_later(environment: Installed) -> None:
     assert environment.evaluate(code) == "set()"
 
 
-def test_names_that_frameworks_use_are_there(environment: Installed) -> None:
+def test_the_names_that_frameworks_use_exist(environment: Installed) -> None:
     code = """
 from rocm_sdk import __version__, find_libraries, initialize_process, preload_libraries
 from rocm_sdk import _dist_info as di
@@ -169,7 +167,7 @@ print(di.build_per_target_extras()["device-gfx906"])
     ]
 
 
-def test_device_package_is_there_when_its_own_target_is_installed(
+def test_a_device_package_is_present_only_if_its_own_target_is_installed(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set())
@@ -185,7 +183,7 @@ for target in ("gfx906", "gfx1030"):
 
 
 @pytest.mark.parametrize("installed", [("gfx94X-dcgpu",), ("gfx94X-dcgpu", "gfx103X-dgpu")], ids=["one", "several"])
-def test_libraries_by_family_are_found_whatever_a_choice_that_the_release_lacks(
+def test_family_libraries_are_found_despite_an_invalid_choice(
     make_set: MakeSet, make_environment: MakeEnvironment, installed: tuple[str, ...]
 ) -> None:
     families = (("gfx94X-dcgpu", ("gfx942",)), ("gfx103X-dgpu", ("gfx1030",)))
@@ -197,7 +195,7 @@ def test_libraries_by_family_are_found_whatever_a_choice_that_the_release_lacks(
     assert found == f"{environment.site}/_rocm_sdk_libraries_{family}/lib/libhipsparse.so.1"
 
 
-def test_binaries_in_another_site_packages_than_pure_python_are_found(
+def test_binaries_are_found_in_a_separate_platlib_folder(
     make_set: MakeSet, make_environment: MakeEnvironment, tmp_path: Path
 ) -> None:
     # Given a machine that keeps packages with binaries in lib64

@@ -44,16 +44,16 @@ def choice(value: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("value", ["gfx1030,gfx906", "gfx1030; gfx906", " gfx1030 gfx906 "])
-def test_choice_may_name_several_families(load_sdk: Load, value: str) -> None:
+def test_a_choice_may_name_several_families(load_sdk: Load, value: str) -> None:
     assert decide(load_sdk, choice(value)).families == ("gfx1030", "gfx906")
 
 
 @pytest.mark.parametrize("value", [",", " ; ", ""])
-def test_choice_that_names_nothing_is_none(load_sdk: Load, value: str) -> None:
+def test_an_empty_choice_is_ignored(load_sdk: Load, value: str) -> None:
     assert decide(load_sdk, choice(value) | gpus("gfx1030"))[:2] == (("gfx1030",), "detection")
 
 
-def test_the_doctor_tells_of_the_families_for_the_platform_alone(load_sdk: Load) -> None:
+def test_the_doctor_lists_only_the_families_for_the_platform(load_sdk: Load) -> None:
     modules = load_sdk()
     system = modules("rocm_sdk._system").System(Path("/absent"), {}, "win32")
     [finding] = modules("rocm_sdk._doctor_device_code").check_device_code(
@@ -62,7 +62,7 @@ def test_the_doctor_tells_of_the_families_for_the_platform_alone(load_sdk: Load)
     assert finding.text == "ROCm 7.2.0 has no packages for gfx906 (available: nothing for win32)"
 
 
-def test_choice_wins_over_the_gpu_and_the_default(load_sdk: Load) -> None:
+def test_a_choice_takes_precedence_over_the_gpu_and_the_default(load_sdk: Load) -> None:
     selection = decide(load_sdk, choice("gfx906") | gpus("gfx1030"), default="gfx1030")
     assert selection[:2] == (("gfx906",), "environment")
 
@@ -73,7 +73,7 @@ SERVED: dict[str, Any] = {
 }
 
 
-def test_a_gpu_without_a_package_of_its_own_gets_the_one_whose_code_it_runs(load_sdk: Load) -> None:
+def test_a_gpu_without_its_own_package_gets_the_package_whose_code_it_runs(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("gfx1103"), **SERVED)
     assert selection[:2] == (("gfx11-generic",), "detection")
     assert selection.explanation == (
@@ -82,7 +82,7 @@ def test_a_gpu_without_a_package_of_its_own_gets_the_one_whose_code_it_runs(load
     )
 
 
-def test_a_choice_without_a_package_of_its_own_is_explained_likewise(load_sdk: Load) -> None:
+def test_the_replacement_for_a_choice_without_its_own_package_is_explained(load_sdk: Load) -> None:
     assert decide(load_sdk, choice("gfx1031"), **SERVED).explanation == (
         "gfx1030 chosen by ROCM_SDK_TARGET_FAMILY=gfx1031; "
         "gfx1031 doesn't have its own package, but runs the code for gfx1030"
@@ -93,11 +93,11 @@ def test_a_gpu_with_a_package_needs_no_further_explanation(load_sdk: Load) -> No
     assert decide(load_sdk, gpus("gfx1030"), **SERVED).explanation == "gfx1030 chosen for the GPUs found: gfx1030"
 
 
-def test_choice_of_a_target_gets_the_family_that_serves_it(load_sdk: Load) -> None:
+def test_choosing_a_target_selects_the_family_that_supports_it(load_sdk: Load) -> None:
     assert decide(load_sdk, choice("gfx1031"), families=FAMILIES).families == ("gfx103X-dgpu",)
 
 
-def test_choice_that_is_not_available_is_refused_with_what_is(load_sdk: Load) -> None:
+def test_an_unavailable_choice_is_refused_with_the_available_families(load_sdk: Load) -> None:
     message = (
         "ROCM_SDK_TARGET_FAMILY=gfx906,gfx1100: ROCm 7.2.0 has no packages for gfx1100 on linux. "
         "Available: gfx906, gfx1030. Choose one of these families, or unset the variable to detect the GPU."
@@ -106,19 +106,19 @@ def test_choice_that_is_not_available_is_refused_with_what_is(load_sdk: Load) ->
         decide(load_sdk, choice("gfx906,gfx1100"))
 
 
-def test_choice_that_another_platform_has_chooses_nothing_here(load_sdk: Load) -> None:
+def test_a_choice_for_another_platform_selects_nothing_here(load_sdk: Load) -> None:
     # As when a lock for all platforms is made on one of them
     explanation = "this release has packages for gfx906 only on linux"
     assert decide(load_sdk, choice("gfx906"), "win32") == ((), "environment", explanation)
 
 
-def test_choice_that_no_platform_has_is_refused_with_what_others_have(load_sdk: Load) -> None:
+def test_a_choice_on_no_platform_is_refused_with_the_choices_of_other_platforms(load_sdk: Load) -> None:
     message = "has no packages for gfx1100 on win32. Available: nothing on win32; gfx906, gfx1030 on linux. Choose"
     with pytest.raises(ValueError, match=re.escape(message)):
         decide(load_sdk, choice("gfx906,gfx1100"), "win32")
 
 
-def test_the_doctor_tells_of_a_choice_that_another_platform_has(load_sdk: Load) -> None:
+def test_the_doctor_reports_a_choice_for_another_platform(load_sdk: Load) -> None:
     modules = load_sdk()
     system = modules("rocm_sdk._system").System(Path("/absent"), choice("gfx906"), "win32")
     [finding] = modules("rocm_sdk._doctor_device_code").check_choice(system)
@@ -126,36 +126,36 @@ def test_the_doctor_tells_of_a_choice_that_another_platform_has(load_sdk: Load) 
     assert finding == ("error", text, "unset ROCM_SDK_TARGET_FAMILY")
 
 
-def test_different_gpus_give_all_their_families_in_the_order_of_nodes(load_sdk: Load) -> None:
+def test_different_gpus_select_all_their_families_in_node_order(load_sdk: Load) -> None:
     assert decide(load_sdk, gpus("gfx906", "gfx1030", "gfx906")).families == ("gfx906", "gfx1030")
 
 
-def test_gpu_without_packages_does_not_hide_one_that_has_them(load_sdk: Load) -> None:
+def test_a_gpu_without_packages_does_not_hide_a_gpu_with_packages(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("gfx1100", "gfx906"))
     explanation = "gfx906 chosen for the GPUs found: gfx906; this release has no packages for gfx1100"
     assert selection == (("gfx906",), "detection", explanation)
 
 
-def test_default_serves_machines_without_a_gpu(load_sdk: Load) -> None:
+def test_the_default_applies_to_machines_without_a_gpu(load_sdk: Load) -> None:
     assert decide(load_sdk, {}, default="gfx1030")[:2] == (("gfx1030",), "default")
 
 
-def test_default_does_not_serve_a_gpu_that_has_no_packages(load_sdk: Load) -> None:
+def test_the_default_does_not_apply_to_a_gpu_without_packages(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("gfx1100"), default="gfx1030")
     assert selection == ((), "none", "this release has no packages for the GPUs found: gfx1100")
 
 
-def test_nothing_is_selected_without_a_gpu_and_a_default(load_sdk: Load) -> None:
+def test_nothing_is_selected_without_a_gpu_and_without_a_default(load_sdk: Load) -> None:
     assert decide(load_sdk, {}) == ((), "none", "no AMD GPU was found")
 
 
-def test_broken_detection_matters_only_to_what_depends_on_the_gpu(load_sdk: Load) -> None:
+def test_a_failed_detection_selects_nothing_and_is_explained(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("navi"))
     assert selection[:2] == ((), "none")
     assert selection.explanation.startswith("ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'navi' is not a GPU target")
 
 
-def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path: Path) -> None:
+def test_an_invalid_node_does_not_hide_a_gpu(load_sdk: Load, tmp_path: Path) -> None:
     nodes = tmp_path / "machine/sys/class/kfd/kfd/topology/nodes"
     for node, text in enumerate(("", "simd_count 416\ngfx_target_version 90006\n")):
         (nodes / str(node)).mkdir(parents=True)
@@ -172,12 +172,12 @@ def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path
     )
 
 
-def test_selected_extra_requires_the_package_of_each_family(load_sdk: Load) -> None:
+def test_a_selected_extra_requires_the_package_of_each_family(load_sdk: Load) -> None:
     chosen = extras(load_sdk, gpus("gfx906", "gfx1030"))
     assert chosen["device"] == [["rocm-sdk-device-gfx906==7.2.0", ""], ["rocm-sdk-device-gfx1030==7.2.0", ""]]
 
 
-def test_selected_extra_says_what_to_do_when_nothing_is_selected(load_sdk: Load) -> None:
+def test_a_selected_extra_says_what_to_do_if_nothing_is_selected(load_sdk: Load) -> None:
     requirement = (
         "rocm-sdk-core==7.2.0.dev0+no.amd.gpu.was.found.so.request.one.of.the.extras.device.gfx906.device.gfx1030"
     )
@@ -191,7 +191,7 @@ def test_a_platform_without_families_is_named(load_sdk: Load) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(explanation=st.text())
-def test_refusal_is_a_requirement_whatever_the_reason(load_once: ModuleType, explanation: str) -> None:
+def test_a_refusal_is_a_valid_requirement_whatever_the_reason(load_once: ModuleType, explanation: str) -> None:
     selection = load_once.Selection((), "none", explanation)
     [[requirement, _]] = load_once.choose_extras(selection, "linux")["device"]
     assert Requirement(requirement).name == "rocm-sdk-core"

@@ -25,14 +25,14 @@ FAMILIES = (("gfx103X-dgpu", ("gfx1030", "gfx1031")), ("gfx94X-dcgpu", ("gfx942"
 
 
 @TOOLS
-def test_chosen_family_is_installed(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+def test_the_chosen_family_is_installed(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
     environment = make_environment(make_set(), tool)
     environment.install("rocm[libraries,device]", ROCM_SDK_TARGET_FAMILY="gfx1030")
     assert environment.dists() == ["rocm", "rocm_sdk_core", "rocm_sdk_device_gfx1030", "rocm_sdk_libraries"]
 
 
 @TOOLS
-def test_different_gpus_get_all_their_device_packages(
+def test_device_packages_of_all_different_gpus_are_installed(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -41,7 +41,9 @@ def test_different_gpus_get_all_their_device_packages(
 
 
 @TOOLS
-def test_libraries_of_the_family_are_installed(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+def test_the_libraries_of_the_family_are_installed(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
     environment = make_environment(make_set(families=FAMILIES), tool)
     environment.install("rocm[libraries]", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx942")
     assert environment.dists() == ["rocm", "rocm_sdk_core", "rocm_sdk_libraries_gfx94x_dcgpu"]
@@ -57,7 +59,7 @@ def test_core_installs_without_a_gpu(make_set: MakeSet, make_environment: MakeEn
     assert environment.dists() == ["rocm", "rocm_sdk_core"]
 
 
-def test_a_set_without_device_packages_installs_whatever_is_chosen(
+def test_a_set_without_device_packages_installs_with_any_choice(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set(devices=()))
@@ -66,7 +68,7 @@ def test_a_set_without_device_packages_installs_whatever_is_chosen(
 
 
 @TOOLS
-def test_device_without_a_gpu_is_refused_with_what_to_ask_for(
+def test_the_device_extra_without_a_gpu_is_refused_with_the_extras_to_request(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     done = make_environment(make_set(), tool).install("rocm[device]", check=False)
@@ -79,7 +81,7 @@ def test_device_without_a_gpu_is_refused_with_what_to_ask_for(
 
 
 @TOOLS
-def test_gpu_without_packages_is_refused_and_named(
+def test_a_gpu_without_packages_is_refused_by_name(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     done = make_environment(make_set(), tool).install(
@@ -90,7 +92,7 @@ def test_gpu_without_packages_is_refused_and_named(
 
 
 @TOOLS
-def test_unavailable_family_is_refused_with_those_that_are(
+def test_an_unavailable_family_is_refused_with_the_available_families(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     done = make_environment(make_set(), tool).install("rocm", check=False, ROCM_SDK_TARGET_FAMILY="gfx1100")
@@ -110,7 +112,7 @@ def test_family_specific_libraries_without_a_gpu_are_refused(
 
 
 @TOOLS
-def test_selector_wheel_offers_the_packages_of_each_target(
+def test_the_selector_wheel_has_an_extra_for_each_target(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(selector="wheel"), tool)
@@ -143,7 +145,7 @@ def call_hook(source: Path, call: str, **environ: str) -> str:
     return done.stdout.strip()
 
 
-def test_prepared_metadata_is_that_of_the_wheel(sdist: Path, tmp_path: Path) -> None:
+def test_prepared_metadata_equals_the_metadata_of_the_wheel(sdist: Path, tmp_path: Path) -> None:
     name = call_hook(sdist, f"prepare_metadata_for_build_wheel({str(tmp_path)!r})", ROCM_SDK_TARGET_FAMILY="gfx906")
     wheel = call_hook(sdist, f"build_wheel({str(tmp_path)!r})", ROCM_SDK_TARGET_FAMILY="gfx906")
     assert (name, wheel) == ("rocm-7.2.0.dist-info", "rocm-7.2.0-py3-none-any.whl")
@@ -154,7 +156,7 @@ def test_prepared_metadata_is_that_of_the_wheel(sdist: Path, tmp_path: Path) -> 
         assert set(prepared) < set(archive.namelist())
 
 
-def test_metadata_is_valid_and_keeps_the_text_for_people(sdist: Path, tmp_path: Path) -> None:
+def test_metadata_is_valid_and_keeps_the_description(sdist: Path, tmp_path: Path) -> None:
     name = call_hook(sdist, f"prepare_metadata_for_build_wheel({str(tmp_path)!r})", ROCM_SDK_TARGET_FAMILY="gfx906")
     raw = (tmp_path / name / "METADATA").read_bytes()
     metadata = Metadata.from_email(raw)
@@ -165,7 +167,7 @@ def test_metadata_is_valid_and_keeps_the_text_for_people(sdist: Path, tmp_path: 
     assert email.message_from_bytes(raw).get_payload() == "# ROCm\n\nText for people.\n"
 
 
-def test_same_choice_gives_the_same_bytes(sdist: Path, tmp_path: Path) -> None:
+def test_the_same_choice_gives_the_same_bytes(sdist: Path, tmp_path: Path) -> None:
     wheels = []
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
@@ -174,13 +176,13 @@ def test_same_choice_gives_the_same_bytes(sdist: Path, tmp_path: Path) -> None:
     assert wheels[0] == wheels[1]
 
 
-def test_sdist_rebuilt_from_itself_has_the_same_files(sdist: Path, make_set: MakeSet, tmp_path: Path) -> None:
+def test_an_sdist_rebuilt_from_itself_has_the_same_files(sdist: Path, make_set: MakeSet, tmp_path: Path) -> None:
     name = call_hook(sdist, f"build_sdist({str(tmp_path)!r})")
     with tarfile.open(tmp_path / name) as new, tarfile.open(make_set() / name) as old:
         assert sorted(new.getnames()) == sorted(old.getnames())
 
 
-def test_verbose_build_says_what_it_chose_and_why(sdist: Path, tmp_path: Path) -> None:
+def test_a_verbose_build_explains_its_choice(sdist: Path, tmp_path: Path) -> None:
     environ = {"ROCM_SDK_VERBOSE": "1", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
     code = f"import selector; selector.build_wheel({str(tmp_path)!r})"
     done = subprocess.run(

@@ -12,7 +12,7 @@ HEADER = "Metadata-Version: 2.2\nName: rocm\nVersion: 1.0\nDynamic: Requires-Dis
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n# ROCm\n"], ids=["no empty line", "no text", "text"])
-def test_requirements_and_extras_are_headers(end: str) -> None:
+def test_requirements_and_extras_become_headers(end: str) -> None:
     message = message_from_string(metadata_text(f"{HEADER}{end}", ["numpy"], {"x": [["b", ""]]}))
     assert message.items() == [
         ("Metadata-Version", "2.2"),
@@ -24,7 +24,7 @@ def test_requirements_and_extras_are_headers(end: str) -> None:
     ]
 
 
-def test_a_line_separator_of_unicode_ends_no_header() -> None:
+def test_a_unicode_line_separator_does_not_end_a_header() -> None:
     text = f"{HEADER}Summary: a\u2028Name: other\n"
     assert field_values(text, "Name") == ["rocm"]
     assert "Summary: a\u2028Name: other\n" in metadata_text(text, [], {})

@@ -27,7 +27,9 @@ def use(environment: Installed) -> None:
     environment.run("rocm-sdk", "path", "--root")
 
 
-def test_uninstall_one_by_one_in_any_order_leaves_nothing(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_uninstalling_one_by_one_in_any_order_leaves_nothing(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
     environment = make_environment(make_set(), "uv")
     before = environment.files()
     for order in ORDERS:
@@ -38,7 +40,7 @@ def test_uninstall_one_by_one_in_any_order_leaves_nothing(make_set: MakeSet, mak
         assert environment.files() == before, order
 
 
-def test_pip_uninstall_one_by_one_leaves_nothing(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_uninstalling_one_by_one_with_pip_leaves_nothing(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set(), "pip")
     before = environment.files()
     environment.install("rocm[devel,device-gfx906]")
@@ -49,7 +51,9 @@ def test_pip_uninstall_one_by_one_leaves_nothing(make_set: MakeSet, make_environ
 
 
 @TOOLS
-def test_uninstall_at_once_leaves_nothing(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+def test_uninstalling_all_at_once_leaves_nothing(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
     environment = make_environment(make_set(), tool)
     before = environment.files()
     environment.install("rocm[devel,device-all,profiler]")
@@ -79,7 +83,7 @@ class _User(threading.Thread):
 
 
 @TOOLS
-def test_packages_come_and_go_while_processes_use_them(
+def test_packages_can_be_installed_and_removed_while_processes_use_them(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     """The commands themselves stay, as no package can tell what is wrong that is half gone itself."""
@@ -106,7 +110,7 @@ def test_packages_come_and_go_while_processes_use_them(
 
 
 @TOOLS
-def test_what_a_user_put_into_the_tree_goes_with_it(
+def test_files_that_a_user_added_to_the_tree_are_removed_with_it(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -119,7 +123,7 @@ def test_what_a_user_put_into_the_tree_goes_with_it(
 
 
 @TOOLS
-def test_distribution_of_another_name_takes_its_tree_along(
+def test_a_renamed_distribution_removes_its_tree(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(devel_name="Acme.rocm-sdk-devel"), tool)
@@ -129,7 +133,7 @@ def test_distribution_of_another_name_takes_its_tree_along(
     assert list(environment.site.glob("*rocm_sdk_devel*")) == []
 
 
-def test_archive_of_a_distribution_of_another_name_is_known_by_its_hash(
+def test_the_archive_of_a_renamed_distribution_is_identified_by_its_hash(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set(devel_name="acme-rocm-sdk-devel"))
@@ -139,7 +143,7 @@ def test_archive_of_a_distribution_of_another_name_is_known_by_its_hash(
 
 
 @TOOLS
-def test_devel_uninstalled_leaves_core_and_its_programs(
+def test_uninstalling_devel_keeps_core_and_its_programs(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -151,7 +155,7 @@ def test_devel_uninstalled_leaves_core_and_its_programs(
 
 
 @TOOLS
-def test_upgrade_replaces_the_tree(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+def test_an_upgrade_replaces_the_tree(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
     environment = make_environment(make_set(), tool)
     environment.install("rocm[devel]")
     use(environment)
@@ -176,7 +180,7 @@ def test_reinstalled_devel_is_expanded_again(make_set: MakeSet, make_environment
 
 
 @pytest.mark.parametrize("data", [None, b"", b"\xff"], ids=["absent", "empty", "not utf-8"])
-def test_the_doctors_command_mends_a_package_that_pip_cannot_uninstall(
+def test_the_command_from_the_doctor_repairs_a_package_that_pip_cannot_uninstall(
     make_set: MakeSet, make_environment: MakeEnvironment, data: bytes | None
 ) -> None:
     # Given a package with a damaged RECORD and a library less

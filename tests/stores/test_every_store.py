@@ -31,14 +31,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return open_store(f"s3://{BUCKET}/some/where")
 
 
-def test_what_was_put_is_read_back(store: Store) -> None:
+def test_stored_content_is_read_back(store: Store) -> None:
     store.put("a/b.txt", b"0123456789")
     assert store.read("a/b.txt") == b"0123456789"
     assert store.head("a/b.txt").size == 10
     assert store.head("a/b.txt").name == "a/b.txt"
 
 
-def test_a_file_is_put_from_disk(store: Store, tmp_path: Path) -> None:
+def test_a_file_is_stored_from_disk(store: Store, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"content")
     store.put("x", source)
@@ -54,14 +54,14 @@ def test_ranges_are_read(store: Store) -> None:
     ]
 
 
-def test_a_stream_begins_anywhere(store: Store) -> None:
+def test_a_stream_can_begin_at_any_offset(store: Store) -> None:
     data = bytes(range(256)) * 40_000
     store.put("x", data)
     assert b"".join(store.stream("x")) == data
     assert b"".join(store.stream("x", 10_000_000)) == data[10_000_000:]
 
 
-def test_a_stream_of_a_file_that_was_replaced_since_is_refused(store: Store) -> None:
+def test_streaming_a_replaced_file_is_refused(store: Store) -> None:
     store.put("x", b"A" * 1000)
     seen = store.head("x")
     assert b"".join(store.stream("x", 400, e_tag=seen.e_tag)) == b"A" * 600
@@ -71,7 +71,7 @@ def test_a_stream_of_a_file_that_was_replaced_since_is_refused(store: Store) -> 
             list(store.stream("x", start, e_tag=seen.e_tag))
 
 
-def test_files_are_listed_by_name(store: Store) -> None:
+def test_files_are_listed_in_name_order(store: Store) -> None:
     for name in ("b/2", "a", "b/1", "b-c"):
         store.put(name, b"x")
     assert [file.name for file in store.list()] == ["a", "b-c", "b/1", "b/2"]
@@ -88,13 +88,13 @@ def test_an_existing_file_is_not_replaced(store: Store, tmp_path: Path) -> None:
     assert store.read("x") == b"first"
 
 
-def test_a_file_is_replaced_where_that_is_asked_for(store: Store) -> None:
+def test_a_file_is_replaced_on_request(store: Store) -> None:
     store.put("x", b"first")
     store.put("x", b"second", create=False)
     assert store.read("x") == b"second"
 
 
-def test_swapping_needs_the_tag_of_what_is_there(store: Store) -> None:
+def test_swapping_requires_the_current_tag(store: Store) -> None:
     store.swap("x", b"first", None)
     first = store.load("x")
     store.swap("x", b"second", first.e_tag)
@@ -104,7 +104,7 @@ def test_swapping_needs_the_tag_of_what_is_there(store: Store) -> None:
     assert store.read("x") == b"second"
 
 
-def test_swapping_what_is_gone_is_refused(store: Store) -> None:
+def test_swapping_a_deleted_file_is_refused(store: Store) -> None:
     store.swap("x", b"first", None)
     tag = store.load("x").e_tag
     store.delete("x")
@@ -112,7 +112,7 @@ def test_swapping_what_is_gone_is_refused(store: Store) -> None:
         store.swap("x", b"second", tag)
 
 
-def test_what_is_not_there_is_named(store: Store) -> None:
+def test_a_missing_file_is_named_in_the_error(store: Store) -> None:
     for ask in (store.head, store.read, store.load, lambda name: store.read_range(name, 0, 1)):
         with pytest.raises(MissingFileError, match="/no/such: does not exist"):
             ask("no/such")
@@ -120,20 +120,20 @@ def test_what_is_not_there_is_named(store: Store) -> None:
         list(store.stream("no/such"))
 
 
-def test_deleting_twice_is_no_error(store: Store) -> None:
+def test_deleting_twice_is_not_an_error(store: Store) -> None:
     store.put("x", b"1")
     store.delete("x")
     store.delete("x")
     assert list(store.list()) == []
 
 
-def test_a_noted_hash_is_known_where_the_store_can_note_it(store: Store) -> None:
+def test_a_recorded_hash_is_known_if_the_store_supports_it(store: Store) -> None:
     digest = hashlib.sha256(b"1").hexdigest()
     store.put("x", b"1", sha256=digest)
     assert store.head("x").sha256 == ("" if isinstance(store, FolderStore) else digest)
 
 
-def test_a_file_that_was_written_to_since_it_was_read_is_not_stored(store: Store, tmp_path: Path) -> None:
+def test_a_file_modified_since_it_was_read_is_not_stored(store: Store, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"read")
     stamp = FileStamp.at(source)
@@ -144,9 +144,7 @@ def test_a_file_that_was_written_to_since_it_was_read_is_not_stored(store: Store
         store.head("x")
 
 
-def test_a_large_file_that_was_written_to_since_it_was_read_is_not_stored(
-    store: Store, large: tuple[Path, str]
-) -> None:
+def test_a_large_file_modified_since_it_was_read_is_not_stored(store: Store, large: tuple[Path, str]) -> None:
     path, digest = large
     stamp = FileStamp.at(path)
     with path.open("r+b") as file:
@@ -157,7 +155,7 @@ def test_a_large_file_that_was_written_to_since_it_was_read_is_not_stored(
         store.head("x")
 
 
-def test_a_file_that_changes_while_it_is_sent_never_gets_its_name(
+def test_a_file_that_changes_during_the_upload_never_gets_its_final_name(
     tmp_path: Path, large: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = obstore.store.MemoryStore()
@@ -190,28 +188,28 @@ def large(tmp_path: Path) -> tuple[Path, str]:
     return path, hashlib.sha256(data).hexdigest()
 
 
-def test_a_large_file_is_reported_piece_by_piece(store: Store, large: tuple[Path, str]) -> None:
+def test_the_upload_of_a_large_file_is_reported_piece_by_piece(store: Store, large: tuple[Path, str]) -> None:
     sent: list[int] = []
     store.put("dist/x.whl", large[0], sha256=large[1], advance=sent.append)
     assert len([size for size in sent if size]) > 4
     assert sum(sent) == large[0].stat().st_size
 
 
-def test_the_hash_of_a_large_file_is_noted_beside_it(store: Store, large: tuple[Path, str]) -> None:
+def test_the_hash_of_a_large_file_is_recorded_beside_it(store: Store, large: tuple[Path, str]) -> None:
     path, digest = large
     store.put("dist/x.whl", path, sha256=digest)
     assert store.head("dist/x.whl").sha256 == ("" if isinstance(store, FolderStore) else digest)
     assert [file.name for file in store.list()] == ["dist/x.whl"]
 
 
-def test_the_noted_hash_is_not_that_of_other_bytes(store: Store, large: tuple[Path, str]) -> None:
+def test_the_recorded_hash_is_not_used_for_other_bytes(store: Store, large: tuple[Path, str]) -> None:
     path, digest = large
     store.put("x.whl", path, sha256=digest)
     store.put("x.whl", bytes(path.stat().st_size), create=False)
     assert store.head("x.whl").sha256 == ""
 
 
-def test_with_a_large_file_its_note_goes(large: tuple[Path, str]) -> None:
+def test_deleting_a_large_file_deletes_its_recorded_hash(large: tuple[Path, str]) -> None:
     inner = obstore.store.MemoryStore()
     store = ObjectStore(inner, "memory://")
     store.put("dist/x.whl", large[0], sha256=large[1])
@@ -220,7 +218,9 @@ def test_with_a_large_file_its_note_goes(large: tuple[Path, str]) -> None:
     assert obstore.list(inner).collect() == []
 
 
-def test_parts_that_a_killed_run_left_go_with_the_next_of_the_same_bytes(large: tuple[Path, str]) -> None:
+def test_parts_left_by_a_killed_upload_are_removed_by_the_next_upload_of_the_same_bytes(
+    large: tuple[Path, str],
+) -> None:
     store = ObjectStore(obstore.store.MemoryStore(), "memory://")
     for name in (large[1], f"{large[1]}.begun", f"{large[1]}.0123.begun", f"{'0' * 64}.begun"):
         store.put(f".rocwheel-uploads/{name}", b"")
@@ -228,7 +228,7 @@ def test_parts_that_a_killed_run_left_go_with_the_next_of_the_same_bytes(large: 
     assert [file.name for file in store.list()] == [f".rocwheel-uploads/{'0' * 64}.begun", "x.whl"]
 
 
-def test_a_publisher_that_fails_takes_no_part_of_another(
+def test_a_failing_publisher_removes_no_parts_of_another_publisher(
     large: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ObjectStore(obstore.store.MemoryStore(), "memory://")
@@ -255,7 +255,7 @@ def _refused(*_: Any, **__: Any) -> None:
     raise GenericError(message)
 
 
-def test_a_file_too_large_to_get_its_name_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+def test_a_file_too_large_to_be_renamed_is_refused_before_the_upload(tmp_path: Path) -> None:
     path = tmp_path / "x.whl"
     with path.open("wb") as file:
         file.truncate((5 << 30) + 1)

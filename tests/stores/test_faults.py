@@ -75,7 +75,7 @@ ASKS: dict[str, Callable[[Store], bytes]] = {
 
 
 @pytest.mark.parametrize("ask", ASKS)
-def test_an_overloaded_store_is_asked_again(store: Store, faulty: FaultyServer, ask: str) -> None:
+def test_an_overloaded_store_is_retried(store: Store, faulty: FaultyServer, ask: str) -> None:
     faulty.first.extend([Answer(503, "SlowDown"), Answer(503, "SlowDown")])
     assert ASKS[ask](store) == DATA
     assert len(faulty.requests) == 3
@@ -83,7 +83,7 @@ def test_an_overloaded_store_is_asked_again(store: Store, faulty: FaultyServer, 
 
 @of_s3
 @pytest.mark.parametrize("ask", ASKS)
-def test_a_bucket_that_is_always_busy_is_asked_six_times(store: Store, faulty: FaultyServer, ask: str) -> None:
+def test_a_busy_bucket_is_tried_six_times(store: Store, faulty: FaultyServer, ask: str) -> None:
     faulty.always = Answer(503, "SlowDown")
     with pytest.raises(BusyError, match=r"x: the store is overloaded, after 6 attempts in "):
         ASKS[ask](store)
@@ -92,7 +92,7 @@ def test_a_bucket_that_is_always_busy_is_asked_six_times(store: Store, faulty: F
 
 @of_web_servers
 @pytest.mark.parametrize(("ask", "attempts"), [("read", 5), ("stream", 6), ("range", 6)])
-def test_a_web_server_that_is_always_busy_is_asked_in_one_row(
+def test_a_busy_web_server_is_retried_in_a_single_series(
     store: Store, faulty: FaultyServer, ask: str, attempts: int
 ) -> None:
     faulty.always = Answer(503)
@@ -102,13 +102,13 @@ def test_a_web_server_that_is_always_busy_is_asked_in_one_row(
 
 
 @pytest.mark.parametrize("ask", ASKS)
-def test_a_transfer_that_ends_early_is_taken_up(store: Store, faulty: FaultyServer, ask: str) -> None:
+def test_an_interrupted_transfer_is_resumed(store: Store, faulty: FaultyServer, ask: str) -> None:
     faulty.first.append(Answer(cut_at=400_000))
     assert ASKS[ask](store) == DATA
 
 
 @of_s3
-def test_a_put_is_tried_again(store: Store, faulty: FaultyServer) -> None:
+def test_a_put_is_retried(store: Store, faulty: FaultyServer) -> None:
     faulty.first.extend([Answer(503, "SlowDown"), Answer(500, "InternalError")])
     store.put("y", b"content")
     assert faulty.files[f"/{BUCKET}/y"] == b"content"
@@ -126,14 +126,14 @@ def test_a_service_that_ignores_conditions_is_refused(store: Store, faulty: Faul
 
 
 @of_s3
-def test_a_service_is_asked_once_whether_it_knows_conditions(store: Store, faulty: FaultyServer) -> None:
+def test_a_service_is_checked_once_for_conditional_writes(store: Store, faulty: FaultyServer) -> None:
     store.put("y", b"content")
     asked = len(faulty.requests)
     store.put("z", b"content")
     assert (asked, len(faulty.requests), [*faulty.files]) == (4, 5, [f"/{BUCKET}/{name}" for name in "xyz"])
 
 
-def test_a_transfer_that_always_ends_early_says_so(store: Store, faulty: FaultyServer) -> None:
+def test_a_transfer_that_always_ends_early_is_reported(store: Store, faulty: FaultyServer) -> None:
     faulty.always = Answer(cut_at=0)
     with pytest.raises(BrokenTransferError) as caught:
         list(store.stream("x"))
@@ -157,7 +157,7 @@ ANSWERS: list[tuple[Answer, type[StoreError], str]] = [
 
 @of_s3
 @pytest.mark.parametrize(("answer", "kind", "text"), ANSWERS)
-def test_the_codes_of_s3_are_told_apart(
+def test_s3_error_codes_are_distinguished(
     store: Store, faulty: FaultyServer, answer: Answer, kind: type[StoreError], text: str
 ) -> None:
     faulty.always = answer
@@ -173,7 +173,7 @@ def test_the_codes_of_s3_are_told_apart(
     ("status", "kind"),
     [(401, CredentialsError), (403, ForbiddenError), (404, MissingFileError), (410, MissingFileError)],
 )
-def test_the_statuses_of_web_servers_are_told_apart(
+def test_web_server_statuses_are_distinguished(
     store: Store, faulty: FaultyServer, status: int, kind: type[StoreError]
 ) -> None:
     faulty.always = Answer(status)
@@ -182,7 +182,7 @@ def test_the_statuses_of_web_servers_are_told_apart(
             ask(store)
 
 
-def test_a_file_that_is_replaced_in_the_middle_is_not_mixed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_replaced_during_a_read_is_not_mixed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(f"s3://{BUCKET}")
     data = os.urandom(20 << 20)
     store.put("x", data)
@@ -212,7 +212,7 @@ OTHERS = {
 @of_web_servers
 @pytest.mark.parametrize("has_ranges", [True, False])
 @pytest.mark.parametrize(("before", "after", "size"), OTHERS.values(), ids=OTHERS)
-def test_the_rest_of_another_file_never_follows(
+def test_a_stream_never_continues_with_the_rest_of_another_file(
     store: Store, faulty: FaultyServer, before: dict[str, str], after: dict[str, str], size: int, *, has_ranges: bool
 ) -> None:
     faulty.has_ranges, faulty.identity = has_ranges, before
@@ -229,7 +229,7 @@ def test_the_rest_of_another_file_never_follows(
 @of_web_servers
 @pytest.mark.parametrize("has_ranges", [True, False])
 @pytest.mark.parametrize("start", [0, 1000])
-def test_a_file_that_is_replaced_before_its_first_byte_comes_is_told(
+def test_a_file_replaced_before_its_first_byte_is_reported(
     store: Store, faulty: FaultyServer, start: int, *, has_ranges: bool
 ) -> None:
     faulty.has_ranges, faulty.identity = has_ranges, {"ETag": '"1"'}
@@ -242,7 +242,7 @@ def test_a_file_that_is_replaced_before_its_first_byte_comes_is_told(
 
 @of_web_servers
 @pytest.mark.parametrize("has_ranges", [True, False])
-def test_a_file_without_tag_and_date_is_taken_up(store: Store, faulty: FaultyServer, *, has_ranges: bool) -> None:
+def test_a_transfer_without_tag_and_date_is_resumed(store: Store, faulty: FaultyServer, *, has_ranges: bool) -> None:
     faulty.has_ranges, faulty.identity = has_ranges, {}
     data = os.urandom(LARGE)
     faulty.files[f"/{BUCKET}/x"] = data
@@ -251,12 +251,12 @@ def test_a_file_without_tag_and_date_is_taken_up(store: Store, faulty: FaultySer
 
 
 @pytest.mark.slow
-def test_a_bucket_that_is_missing_is_named(s3: S3Server) -> None:
+def test_a_missing_bucket_is_named(s3: S3Server) -> None:
     with pytest.raises(MissingStoreError, match="s3://no-such-bucket/x: the bucket does not exist"):
         open_store("s3://no-such-bucket").read("x")
 
 
-def test_a_server_that_nobody_runs_is_named() -> None:
+def test_an_unreachable_server_is_named() -> None:
     with pytest.raises(
         MissingStoreError,
         match=r"http://127\.0\.0\.1:9/x: can't connect to the server",
@@ -264,7 +264,7 @@ def test_a_server_that_nobody_runs_is_named() -> None:
         open_store("http://127.0.0.1:9").read("x")
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys  # noqa: PLC0415
 
     for name in [
@@ -276,14 +276,14 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         open_store("s3://bucket")
 
 
-def test_a_file_url_leads_to_its_folder_and_name(faulty: FaultyServer) -> None:
+def test_a_file_url_is_split_into_its_folder_and_name(faulty: FaultyServer) -> None:
     faulty.files["/a/b+1.whl"] = b"wheel"
     store, name = open_file(f"{faulty.address}/a/b%2B1.whl")
     assert (name, store.head(name).size) == ("b+1.whl", 5)
     assert [path for _, path, _ in faulty.requests] == ["/a/b+1.whl"]
 
 
-def test_the_query_of_a_signed_url_goes_with_every_request(faulty: FaultyServer) -> None:
+def test_the_query_of_a_signed_url_is_sent_with_every_request(faulty: FaultyServer) -> None:
     faulty.files["/a/x.whl"] = b"wheel"
     store, name = open_file(f"{faulty.address}/a/x.whl?X-Signature=abc%2B")
     assert (store.head(name).size, store.read(name), store.read_range(name, 1, 3)) == (5, b"wheel", b"he")

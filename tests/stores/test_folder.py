@@ -48,7 +48,7 @@ def another(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("another")
-def test_without_locks_no_file_of_another_publisher_is_replaced(store: FolderStore) -> None:
+def test_a_file_of_another_publisher_is_not_replaced_without_locks(store: FolderStore) -> None:
     with pytest.raises(TakenError, match="x: already exists"):
         store.put("x", b"second")
     assert store.read("x") == b"first"
@@ -56,13 +56,13 @@ def test_without_locks_no_file_of_another_publisher_is_replaced(store: FolderSto
 
 
 @pytest.mark.usefixtures("another")
-def test_without_locks_no_page_of_another_publisher_is_replaced_by_a_new_one(store: FolderStore) -> None:
+def test_a_new_page_does_not_replace_a_page_of_another_publisher_without_locks(store: FolderStore) -> None:
     with pytest.raises(OutdatedError):
         store.swap("x", b"second", None)
     assert store.read("x") == b"first"
 
 
-def test_a_folder_without_locks_is_warned_of_once(store: FolderStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_without_locks_causes_one_warning(store: FolderStore, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         store.put("x", b"1")
         store.put("y", b"2")
@@ -71,7 +71,7 @@ def test_a_folder_without_locks_is_warned_of_once(store: FolderStore, caplog: py
     ]
 
 
-def test_files_are_stored_where_there_are_no_links(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_stored_without_hard_link_support(store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -82,7 +82,7 @@ def test_files_are_stored_where_there_are_no_links(store: FolderStore, monkeypat
     assert store.read("x") == b"first"
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing(io.BytesIO):
         def read(self, *_: object) -> bytes:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -96,7 +96,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
     assert list((tmp_path / "store").iterdir()) == []
 
 
-def test_a_page_whose_tag_cannot_be_read_is_not_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_with_an_unreadable_tag_is_not_treated_as_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The page for people would leave its packages out."""
 
     def fail(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -172,7 +174,7 @@ class _Ending:
         self._process.stdin.close()
 
 
-def test_a_page_that_a_store_above_is_replacing_is_not_lost(
+def test_a_page_being_replaced_through_a_parent_store_is_not_lost(
     tmp_path: Path, halted: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = _Ending(halted)
@@ -184,7 +186,7 @@ def test_a_page_that_a_store_above_is_replacing_is_not_lost(
     assert log.said == [WAITING.format(tmp_path / "simple")]
 
 
-def test_what_comes_meanwhile_is_not_replaced_by_a_new_file(
+def test_a_file_stored_in_the_meantime_is_not_replaced_by_a_new_file(
     tmp_path: Path, halted: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rocwheel.core.scratch.logger", _Ending(halted))
@@ -194,7 +196,7 @@ def test_what_comes_meanwhile_is_not_replaced_by_a_new_file(
     assert (halted.wait(), FolderStore(tmp_path).read("simple/other")) == (0, b"1")
 
 
-def test_no_change_of_four_processes_is_lost(tmp_path: Path) -> None:
+def test_no_change_by_four_concurrent_processes_is_lost(tmp_path: Path) -> None:
     (tmp_path / "simple").mkdir()
     (tmp_path / "simple/page").touch()
     places = [(tmp_path, "simple/page"), (tmp_path / "simple", "page")] * 2

@@ -53,7 +53,7 @@ def address(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> Ite
         yield url
 
 
-def test_the_pages_of_folders_list_their_files(address: str) -> None:
+def test_folder_pages_list_their_files(address: str) -> None:
     assert [file.name for file in open_store(address).list()] == NAMES
     assert [file.name for file in open_store(f"{address}/a/").list()] == ["b/deep.whl", "x+1.whl"]
     assert [file.name for file in open_store(address).list("a/b")] == ["a/b/deep.whl"]
@@ -67,23 +67,23 @@ def test_files_are_read_by_their_listed_names(address: str) -> None:
         assert store.head(name).size == len(name.encode())
 
 
-def test_a_stream_begins_anywhere_even_without_ranges(address: str) -> None:
+def test_a_stream_can_begin_at_any_offset_even_without_ranges(address: str) -> None:
     assert b"".join(open_store(address).stream("a/b/deep.whl", 4)) == b"deep.whl"
 
 
-def test_ranges_are_read_where_the_server_has_them(folder: Path, tmp_path: Path) -> None:
+def test_ranges_are_read_if_the_server_supports_them(folder: Path, tmp_path: Path) -> None:
     with served(folder) as address, pytest.raises(RangesIgnoredError, match="whl: the server sends only whole files"):
         open_store(address).read_range("z.whl", 1, 3)
 
 
 @needs_nginx
-def test_nginx_has_ranges(folder: Path, tmp_path: Path) -> None:
+def test_nginx_supports_ranges(folder: Path, tmp_path: Path) -> None:
     with nginx(tmp_path / "work", root=folder) as address:
         store = open_store(address)
         assert (store.read_range("z.whl", 1, 3), store.read_range("z.whl", 3, 99)) == (b".w", b"hl")
 
 
-def test_what_is_not_there_is_named(address: str) -> None:
+def test_a_missing_file_is_named_in_the_error(address: str) -> None:
     store = open_store(address)
     with pytest.raises(MissingFileError, match="no: does not exist"):
         store.read("no")
@@ -91,7 +91,7 @@ def test_what_is_not_there_is_named(address: str) -> None:
         list(store.list("no"))
 
 
-def test_what_is_no_page_of_links_is_named(faulty: FaultyServer) -> None:
+def test_a_page_without_links_is_refused_by_name(faulty: FaultyServer) -> None:
     faulty.files["/"] = b"plain"
     with pytest.raises(UnlistableError, match="can't be listed"):
         list(open_store(faulty.address).list())
@@ -115,7 +115,7 @@ def test_nothing_is_written_to_a_web_server(address: str) -> None:
             write()
 
 
-def test_links_that_lead_elsewhere_are_passed_over(folder: Path) -> None:
+def test_links_that_point_elsewhere_are_skipped(folder: Path) -> None:
     links = ["https://elsewhere.example/y", "//elsewhere.example/y", "?C=N", "#top", "", "http://[", "a%2F..%2Fz"]
     page = "".join(f'<a href="{link}">x</a>' for link in [*links, "z.whl", "./z.whl", "z.whl#sha256=1"])
     (folder / "index.html").write_text(f"<![ {page}")
@@ -127,14 +127,14 @@ def test_links_that_lead_elsewhere_are_passed_over(folder: Path) -> None:
         assert [file.name for file in open_store(f"{address}/a").list()] == ["z.whl"]
 
 
-def test_folders_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endlessly_nested_folders_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "b/c/d").mkdir(parents=True)
     monkeypatch.setattr("rocwheel.stores.web._MOST_PAGES", 3)
     with served(folder) as address, pytest.raises(InputError, match="has more than 3 folders"):
         list(open_store(address).list())
 
 
-def test_a_page_that_ends_early_is_asked_for_again(faulty: FaultyServer) -> None:
+def test_an_incomplete_page_is_requested_again(faulty: FaultyServer) -> None:
     faulty.files["/x"] = b"0123456789"
     faulty.first.append(Answer(cut_at=4))
     assert read_web_page(f"{faulty.address}/x").data == b"0123456789"
@@ -143,7 +143,9 @@ def test_a_page_that_ends_early_is_asked_for_again(faulty: FaultyServer) -> None
         read_web_page(f"{faulty.address}/x")
 
 
-def test_a_password_goes_with_every_request_and_to_no_other_server(faulty: FaultyServer, server: Server) -> None:
+def test_a_password_is_sent_with_every_request_but_never_to_another_server(
+    faulty: FaultyServer, server: Server
+) -> None:
     server.add("/a/x", Reply(b"content"))
     store = open_store(server.address.replace("//", "//me:s%40cret@") + "/a")
     store.head("x")
@@ -165,7 +167,7 @@ def test_a_password_goes_with_every_request_and_to_no_other_server(faulty: Fault
         ({"AWS_ENDPOINT": "https://a:9000/minio"}, "https://a:9000/minio"),
     ],
 )
-def test_an_endpoint_is_the_url_of_a_server(environ: dict[str, str], endpoint: str) -> None:
+def test_the_endpoint_is_read_from_the_environment(environ: dict[str, str], endpoint: str) -> None:
     assert read_endpoint(environ) == endpoint
 
 
@@ -189,7 +191,7 @@ def test_an_endpoint_is_the_url_of_a_server(environ: dict[str, str], endpoint: s
         ),
     ],
 )
-def test_what_is_no_endpoint_is_refused(variable: str, url: str, message: str) -> None:
+def test_an_invalid_endpoint_is_refused(variable: str, url: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_endpoint({variable: url})
     assert str(caught.value).startswith(f"{variable}: ")
@@ -202,7 +204,7 @@ ANSWER = f"Generic HTTP error: Error performing GET {URL} in 1ms - HTTP error: s
 
 
 @pytest.mark.parametrize("reads", [False, True])
-def test_what_is_not_known_is_said_without_passwords(*, reads: bool) -> None:
+def test_unknown_errors_are_shown_without_passwords(*, reads: bool) -> None:
     said = str(translated("https://host/a/x.whl", GenericError(ANSWER), reads=reads))
     assert "Error performing GET https://host/a/x.whl in 1ms - HTTP error: something new" in said
     assert "secret" not in said
@@ -215,7 +217,7 @@ def test_what_is_not_known_is_said_without_passwords(*, reads: bool) -> None:
         ("s3://bucket/x", "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN."),
     ],
 )
-def test_who_wants_credentials_says_which(place: str, remedy: str) -> None:
+def test_credential_errors_say_which_credentials_are_needed(place: str, remedy: str) -> None:
     error = translated(place, GenericError("Server returned error status code: 401"))
     assert (type(error), error.remedy) == (CredentialsError, remedy)
 
@@ -231,7 +233,7 @@ def test_who_wants_credentials_says_which(place: str, remedy: str) -> None:
         ),
     ],
 )
-def test_what_a_web_server_does_is_said(text: str, kind: type[StoreError], found: str) -> None:
+def test_web_server_errors_are_explained(text: str, kind: type[StoreError], found: str) -> None:
     error = translated("https://host/x", GenericError(text))
     assert (type(error), error.found) == (kind, found)
     assert error.remedy
@@ -245,12 +247,12 @@ def test_what_a_web_server_does_is_said(text: str, kind: type[StoreError], found
         ("in 1.5ms - status code: 503", "status 503"),
     ],
 )
-def test_what_was_tried_again_says_how_often_and_for_how_long(text: str, found: str) -> None:
+def test_errors_after_retries_give_the_number_of_attempts_and_the_time(text: str, found: str) -> None:
     error = translated("s3://bucket/x", GenericError(f"Error performing GET x {text}"))
     assert (type(error), error.found) == (BusyError, f"the server returned {found}")
 
 
-def test_a_user_that_was_given_is_not_asked_for() -> None:
+def test_a_url_with_a_user_gets_a_request_to_correct_it() -> None:
     error = translated("https://host/x", GenericError("status code: 401"), has_user=True)
     assert error.remedy == "Correct the user and password in the URL."
 
@@ -259,5 +261,5 @@ def test_a_user_that_was_given_is_not_asked_for() -> None:
     ("place", "remedy"),
     [("https://host/x", "Correct the URL."), ("s3://bucket/x", "Correct the URL, or AWS_ENDPOINT_URL.")],
 )
-def test_variables_of_s3_are_no_matter_of_web_servers(place: str, remedy: str) -> None:
+def test_s3_variables_are_not_mentioned_for_web_servers(place: str, remedy: str) -> None:
     assert translated(place, GenericError("Connection refused")).remedy == remedy

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         ("", False),
     ],
 )
-def test_a_url_begins_with_a_scheme(text: str, expected: bool) -> None:
+def test_text_with_a_scheme_is_a_url(text: str, expected: bool) -> None:
     assert is_url(text) is expected
 
 
@@ -56,7 +56,7 @@ def test_a_url_begins_with_a_scheme(text: str, expected: bool) -> None:
         ("file:///", ("file", "", "")),
     ],
 )
-def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -> None:
+def test_a_url_is_split_into_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -> None:
     assert parse_url(url) == parts
 
 
@@ -94,7 +94,7 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("s3://user:word@bucket/x", "s3://bucket/x: contains a user name; expected s3://BUCKET/PATH. Set AWS_"),
     ],
 )
-def test_what_is_no_url_of_a_store_is_refused(url: str, message: str) -> None:
+def test_an_invalid_store_url_is_refused(url: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_url(url)
     assert message in str(caught.value)
@@ -117,7 +117,7 @@ def test_what_is_no_url_of_a_store_is_refused(url: str, message: str) -> None:
         ("https:x.whl", False),
     ],
 )
-def test_an_address_in_a_page_leads_to_the_web_or_is_relative(address: str, expected: bool) -> None:
+def test_a_link_in_a_page_must_be_a_web_address_or_relative(address: str, expected: bool) -> None:
     assert leads_to_web(address) is expected
 
 
@@ -128,7 +128,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize("before", ["see ", "see_", "a" * 60, "1"])
-def test_secrets_of_a_url_in_a_text_are_not_shown_whatever_stands_before(before: str) -> None:
+def test_secrets_of_a_url_within_text_are_not_shown_whatever_precedes_it(before: str) -> None:
     assert without_secrets(f"{before}https://me:word@host/x?token=1, no") == f"{before}https://host/x, no"
 
 
@@ -137,13 +137,13 @@ def test_a_user_after_two_slashes_is_not_shown_whatever_the_scheme(start: str) -
     assert without_secrets(f"not found at: {start}me:word@host/x") == f"not found at: {start}host/x"
 
 
-def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:
+def test_a_file_url_is_split_from_its_folder_and_keeps_the_query() -> None:
     assert split_file_url("https://host/a/b%2B1.whl?s=1#x") == ("https://host/a/?s=1", "b+1.whl")
     with pytest.raises(InputError, match="has no file name"):
         split_file_url("https://host/a/")
 
 
-def test_a_local_file_whose_name_is_not_in_utf_8_is_found_and_named(tmp_path: Path) -> None:
+def test_a_local_file_with_a_name_that_is_not_utf_8_is_found_and_shown(tmp_path: Path) -> None:
     (tmp_path / "a\udcff.whl").write_bytes(b"123")
     store, name = open_file(f"{tmp_path.as_uri()}/a%ff.whl")
     assert (store.head(name).size, store.place(name)) == (3, f"{tmp_path.as_uri()}/a%FF.whl")
@@ -166,7 +166,7 @@ def test_names_are_quoted_in_urls() -> None:
         "ftp://me:secret@host/x.whl",
     ],
 )
-def test_no_message_about_a_url_has_its_password(url: str) -> None:
+def test_no_message_about_a_url_contains_its_password(url: str) -> None:
     for function in (parse_url, split_file_url, open_store, open_file):
         with pytest.raises(InputError) as caught:
             function(url)
@@ -188,7 +188,7 @@ def test_no_message_about_a_url_has_its_password(url: str) -> None:
         ("rocm[device]==7.0", "rocm[device]==7.0"),
     ],
 )
-def test_users_are_taken_out_of_texts(text: str, shown: str) -> None:
+def test_users_are_removed_from_text(text: str, shown: str) -> None:
     assert hide_users(text) == shown
 
 
@@ -210,6 +210,6 @@ def test_a_link_keeps_the_user_of_its_page_on_the_same_server(url: str, origin: 
     assert keep_user(url, origin) == expected
 
 
-def test_one_server_has_many_spellings() -> None:
+def test_urls_of_the_same_server_are_recognized_in_any_spelling() -> None:
     assert is_same_server("https://me@HOST:443/a", "https://host/b")
     assert not is_same_server("https://host:80/", "http://host/")

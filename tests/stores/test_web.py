@@ -48,35 +48,35 @@ def cut(data: bytes, at: int) -> Reply:
     return reply
 
 
-def test_a_page_has_its_type_and_its_address(server: Server) -> None:
+def test_a_page_has_its_content_type_and_address(server: Server) -> None:
     url = server.add("/x/", Reply(b"page", "Text/HTML; charset=utf-8"))
     answer = read_web_page(url, accept="text/html", limit=100)
     assert (answer.url, answer.content_type, answer.data) == (url, "text/html", b"page")
     assert server.requests[0][1]["accept"] == "text/html"
 
 
-def test_a_redirect_is_followed_and_its_end_is_known(server: Server, start_server: Start) -> None:
+def test_a_redirect_is_followed_and_its_final_url_is_known(server: Server, start_server: Start) -> None:
     other = start_server().add  # another port is another host
     end = other("/there/", Reply(b"page"))
     assert read_web_page(server.add("/x/", Reply(status=302, Location=end)), limit=100).url == end
 
 
 @pytest.mark.parametrize("where", ["file:///etc/passwd", "ftp://host/x", "http://u:p@other/"])
-def test_a_redirect_to_where_nothing_may_lead_is_not_followed(server: Server, where: str) -> None:
+def test_a_redirect_to_a_forbidden_url_is_not_followed(server: Server, where: str) -> None:
     url = server.add("/x/", Reply(status=302, Location=where))
     with pytest.raises((InputError, StoreError)) as caught:
         read_web_page(url, limit=100)
     assert str(caught.value).startswith(url)
 
 
-def test_redirects_in_a_circle_end(server: Server) -> None:
+def test_a_redirect_loop_ends(server: Server) -> None:
     url = server.add("/x/", Reply(status=302, Location=f"{server.address}/x/"))
     with pytest.raises(StoreError, match="302"):
         read_web_page(url, limit=100)
     assert len(server.requests) < 12
 
 
-def test_a_password_goes_to_its_own_host_and_into_no_message(server: Server, start_server: Start) -> None:
+def test_a_password_is_sent_only_to_its_own_host_and_shown_in_no_message(server: Server, start_server: Start) -> None:
     other = start_server()
     end = other.add("/y/", Reply(b"page"))
     server.add("/x/", Reply(status=302, Location=end))
@@ -98,14 +98,14 @@ def test_a_password_goes_to_its_own_host_and_into_no_message(server: Server, sta
         (418, StoreError),
     ],
 )
-def test_statuses_say_what_is_wrong_at_once(server: Server, status: int, kind: type[StoreError]) -> None:
+def test_client_errors_are_reported_without_a_retry(server: Server, status: int, kind: type[StoreError]) -> None:
     with pytest.raises(kind, match=re.escape(server.address)):
         read_web_page(server.add("/x/", Reply(status=status)), limit=100)
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_busy_server_is_asked_again(server: Server, status: int) -> None:
+def test_a_busy_server_is_retried(server: Server, status: int) -> None:
     url = server.add("/x/", Reply(status=status), Reply(status=status), Reply(b"page"))
     assert read_web_page(url, limit=100).data == b"page"
     server.add("/y/", Reply(status=status))
@@ -113,50 +113,50 @@ def test_a_busy_server_is_asked_again(server: Server, status: int) -> None:
         read_web_page(f"{server.address}/y/", limit=100)
 
 
-def test_a_page_that_ends_early_is_read_again(server: Server) -> None:
+def test_an_incomplete_page_is_read_again(server: Server) -> None:
     assert read_web_page(server.add("/x/", cut(b"page", 2), Reply(b"page")), limit=100).data == b"page"
 
 
-def test_a_huge_page_is_not_read_to_its_end(server: Server) -> None:
+def test_a_huge_page_is_not_read_to_the_end(server: Server) -> None:
     with pytest.raises(InputError, match="has more than 100 bytes"):
         read_web_page(server.add("/x/", Reply(DATA)), limit=100)
 
 
-def test_compressed_answers_that_were_not_asked_for_are_refused(server: Server) -> None:
+def test_compressed_responses_that_were_not_requested_are_refused(server: Server) -> None:
     with pytest.raises(StoreError, match="is compressed, even though compression was not requested"):
         read_web_page(server.add("/x/", Reply(b"\x1f\x8b", Content_Encoding="gzip")), limit=100)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x/", "http://host.invalid/x/", "http://127.0.0.1:99999/"])
-def test_a_server_that_is_not_there_is_named(url: str) -> None:
+def test_an_unreachable_server_is_named(url: str) -> None:
     with pytest.raises(MissingStoreError, match=re.escape(url)):
         read_web_page(url, limit=100)
 
 
-def test_a_file_streams_from_any_place(server: Server) -> None:
+def test_a_file_streams_from_any_offset(server: Server) -> None:
     url = server.add("/f", Reply(DATA))
     assert b"".join(stream_web_file(url)) == DATA
     assert b"".join(stream_web_file(url, 5000)) == DATA[5000:]
 
 
-def test_a_server_without_ranges_costs_bytes_alone(server: Server) -> None:
+def test_a_server_without_ranges_still_streams_from_an_offset(server: Server) -> None:
     reply = Reply(DATA)
     reply.takes_ranges = False
     assert b"".join(stream_web_file(server.add("/f", reply), 3_000_000)) == DATA[3_000_000:]
 
 
-def test_a_file_that_ends_early_is_taken_up(server: Server) -> None:
+def test_an_interrupted_file_is_resumed(server: Server) -> None:
     url = server.add("/f", cut(DATA, 2_000_000), cut(DATA, 1_500_000), Reply(DATA))
     assert b"".join(stream_web_file(url)) == DATA
     assert [headers.get("range") for _, headers in server.requests] == [None, "bytes=2000000-", "bytes=3500000-"]
 
 
-def test_a_file_that_always_ends_early_is_given_up(server: Server) -> None:
+def test_a_file_that_always_ends_early_is_abandoned(server: Server) -> None:
     with pytest.raises(BrokenTransferError, match="the transfer ended early"):
         b"".join(stream_web_file(server.add("/f", cut(DATA, 0))))
 
 
-def test_what_follows_is_asked_of_the_same_server_with_the_password(server: Server) -> None:
+def test_a_redirect_to_the_same_server_keeps_the_password(server: Server) -> None:
     server.add("/x", Reply(status=301, Location="/x/"))
     server.add("/x/", Reply(b"page"))
     page = read_web_page(server.address.replace("//", "//me:secret@") + "/x")
@@ -164,34 +164,34 @@ def test_what_follows_is_asked_of_the_same_server_with_the_password(server: Serv
     assert [headers["authorization"] for _, headers in server.requests] == ["Basic bWU6c2VjcmV0"] * 2
 
 
-def test_a_server_says_how_long_to_wait(server: Server, impatient: list[float]) -> None:
+def test_a_server_determines_how_long_to_wait(server: Server, impatient: list[float]) -> None:
     url = server.add("/x/", Reply(status=429, Retry_After="30"), Reply(status=503, Retry_After="x"), Reply(b"page"))
     assert read_web_page(url).data == b"page"
     assert impatient[0] == 30
     assert impatient[1] < 1
 
 
-def test_a_server_that_wants_to_be_left_alone_for_long_is_not_asked_again(server: Server) -> None:
+def test_a_server_that_asks_for_a_long_wait_is_not_retried(server: Server) -> None:
     with pytest.raises(BusyError, match="status 503"):
         read_web_page(server.add("/x/", Reply(status=503, Retry_After="3600")))
     assert len(server.requests) == 1
 
 
-def test_a_file_that_changes_on_its_way_is_not_mixed(server: Server) -> None:
+def test_a_file_changed_during_the_transfer_is_not_mixed(server: Server) -> None:
     first = cut(DATA, 2_000_000)
     first.headers["ETag"] = '"1"'
     with pytest.raises(OutdatedError, match=r"/f: was changed by another process in the meantime\. Try again\."):
         b"".join(stream_web_file(server.add("/f", first, Reply(DATA, ETag='"2"'))))
 
 
-def test_a_file_that_comes_in_drops_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_very_slow_transfer_is_abandoned(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.stores.web._SPAN", 0.0)
     monkeypatch.setattr("rocwheel.stores.web.SLOWEST", 2 << 20)
     with pytest.raises(BrokenTransferError, match="was too slow to finish"):
         b"".join(stream_web_file(server.add("/f", Reply(DATA))))
 
 
-def test_a_circle_is_named_with_what_to_do(server: Server) -> None:
+def test_a_redirect_loop_is_reported_with_a_remedy(server: Server) -> None:
     url = server.add("/x/", Reply(bytes(1000), status=302, Location="/x/"))
     with pytest.raises(StoreError, match=r"has endless or broken redirects \(status 302\)\. Specify the URL"):
         read_web_page(url)
@@ -209,7 +209,7 @@ WORDS = st.sampled_from(
 @example('<a href="%00x">')
 @example('<a href="b//c">')
 @example('<a href="%2e%2e%2fx">')
-def test_any_page_of_links_names_files_below_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_any_page_of_links_lists_only_files_below_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     page = WebPage(f"{BASE}/", "text/html", text.encode(errors="replace"))
     empty = WebPage(f"{BASE}/", "text/html", b"")
     monkeypatch.setattr(web, "read_web_page", lambda url: page if url == f"{BASE}/" else empty)
@@ -221,7 +221,7 @@ def test_any_page_of_links_names_files_below_it(monkeypatch: pytest.MonkeyPatch,
 @given(st.text() | st.integers().map(str) | st.datetimes().map(lambda day: day.strftime("%a, %d %b %Y %H:%M:%S GMT")))
 @example("9" * 10_000)
 @example("Thu, 01 Jan 99999 00:00:00 GMT")
-def test_any_header_says_how_long_to_wait_or_nothing(text: str) -> None:
+def test_any_retry_after_header_gives_a_nonnegative_wait(text: str) -> None:
     assert read_retry_after(text, now=0.0) >= 0
 
 
@@ -232,14 +232,14 @@ def test_any_header_says_how_long_to_wait_or_nothing(text: str) -> None:
         ("https://me:word@host/x", "Correct the user and password in the URL."),
     ],
 )
-def test_a_user_that_was_given_is_not_asked_for(url: str, remedy: str) -> None:
+def test_a_url_with_a_user_gets_a_request_to_correct_it(url: str, remedy: str) -> None:
     assert str(_refusal(url, 401, Message())) == f"https://host/x: the server returned status 401. {remedy}"
 
 
 @pytest.mark.parametrize(
     ("header", "remedy"), [("900", "Try again in 900 seconds, as requested by the server."), ("", "Try again later.")]
 )
-def test_a_server_that_says_when_to_come_back_is_quoted(header: str, remedy: str) -> None:
+def test_the_retry_time_given_by_a_server_is_quoted(header: str, remedy: str) -> None:
     headers = Message()
     headers["Retry-After"] = header
     assert _refusal("https://host/x", 503, headers).remedy == remedy
@@ -255,7 +255,7 @@ def test_a_server_that_says_when_to_come_back_is_quoted(header: str, remedy: str
         ("s3://bucket/x", "https://b/x"),
     ],
 )
-def test_steps_that_are_allowed(origin: str, url: str) -> None:
+def test_allowed_steps_pass(origin: str, url: str) -> None:
     check_step(origin, url)
 
 
@@ -269,7 +269,7 @@ def test_steps_that_are_allowed(origin: str, url: str) -> None:
         ("http://a/x", "http://a:port/x"),
     ],
 )
-def test_steps_that_are_not(origin: str, url: str) -> None:
+def test_other_steps_are_refused(origin: str, url: str) -> None:
     with pytest.raises(InputError, match="points"):
         check_step(origin, url)
 
@@ -277,7 +277,7 @@ def test_steps_that_are_not(origin: str, url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://me:secret@b/x?sig=secret", "ftp://me:secret@b/x", "http://me:secret@[/?secret", "http://secret@b/"]
 )
-def test_a_step_is_refused_without_its_password(url: str) -> None:
+def test_the_message_for_a_refused_step_does_not_contain_its_password(url: str) -> None:
     with pytest.raises(InputError) as caught:
         check_step("https://me:secret@a/x?sig=secret", url)
     assert "secret" not in str(caught.value)
@@ -331,7 +331,7 @@ def _slow_head() -> Iterator[bytes]:
         pytest.param(lambda: chain([HEAD, b"\r\n"], repeat(b"x")), 0.02, id="a body, byte by byte"),
     ],
 )
-def test_a_server_that_makes_no_progress_is_given_up(
+def test_a_server_that_makes_no_progress_is_abandoned(
     serve: Serve, parts: Callable[[], Iterator[bytes]], pause: float
 ) -> None:
     begin = time.monotonic()
@@ -365,12 +365,12 @@ def test_a_folder_whose_server_makes_no_progress_is_given_up(
     assert time.monotonic() - begin < 10
 
 
-def test_a_body_of_unknown_size_has_the_limit_of_a_page(serve: Serve) -> None:
+def test_a_body_of_unknown_size_is_limited_like_a_page(serve: Serve) -> None:
     with pytest.raises(InputError, match="has more than 1000000 bytes"):
         read_web_page(serve(lambda: chain([HEAD, b"\r\n"], repeat(bytes(1000)))), limit=1_000_000)
 
 
-def test_a_reader_that_is_slow_loses_no_connection(serve: Serve) -> None:
+def test_a_slow_reader_does_not_lose_the_connection(serve: Serve) -> None:
     pieces = stream_web_file(serve(lambda: chain([HEAD, b"\r\n"], repeat(bytes(1000), 500))))
     size = 0
     for piece in pieces:

@@ -66,7 +66,7 @@ def _e_flags(version: int, processor: str, folder: Path) -> int:
 
 @pytest.mark.slow
 @needs_llvm
-def test_machine_numbers_and_features_are_those_that_llvm_writes(tmp_path: Path) -> None:
+def test_machine_numbers_and_features_match_those_that_llvm_writes(tmp_path: Path) -> None:
     version = _newest_llvm()
     processors = _known_processors(version)
     assert len(processors) > 50
@@ -82,7 +82,7 @@ def test_machine_numbers_and_features_are_those_that_llvm_writes(tmp_path: Path)
 @pytest.mark.slow
 @needs_llvm
 @pytest.mark.parametrize("feature", ["sramecc", "xnack"])
-def test_features_are_those_that_clang_takes_in_a_target_id(feature: str) -> None:
+def test_features_match_those_that_clang_accepts_in_a_target_id(feature: str) -> None:
     version = _newest_llvm()
     clang = f"clang-{version}"
     if not shutil.which(clang):
@@ -94,7 +94,7 @@ def test_features_are_those_that_clang_takes_in_a_target_id(feature: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["gfx1250", "gfx1250-strict", "gfx1251", "gfx12-5-generic"])
-def test_gfx125x_has_no_feature_that_a_target_id_may_set(name: str) -> None:
+def test_gfx125x_has_no_configurable_features(name: str) -> None:
     assert CATALOG.processor(name).features == ()
     with pytest.raises(IllegalFeatureError, match=re.escape(f"'{name}:xnack+' sets xnack")):
         parse_target_set(f"{name}:xnack+")
@@ -118,11 +118,11 @@ def test_gfx125x_has_no_feature_that_a_target_id_may_set(name: str) -> None:
         ("gfx1250-strict", 24, 24),
     ],
 )
-def test_processors_came_with_the_llvm_release_that_lists_them_first(name: str, first: int, last: int) -> None:
+def test_processors_are_dated_by_the_first_llvm_release_that_lists_them(name: str, first: int, last: int) -> None:
     assert CATALOG.processor(name).llvm == (first, last)
 
 
-def test_early_silicon_of_gfx1250_has_a_number_of_its_own() -> None:
+def test_early_gfx1250_silicon_has_its_own_number() -> None:
     assert CATALOG.processor("gfx1250-strict").mach == 0xEB
     assert (CATALOG.package_of("gfx1250-strict"), CATALOG.package_of("gfx942")) == ("gfx1250", "gfx942")
     assert parse_target_set("gfx1250;gfx1250-strict").words == ("gfx1250", "gfx1250-strict")
@@ -130,7 +130,7 @@ def test_early_silicon_of_gfx1250_has_a_number_of_its_own() -> None:
 
 @needs_llvm
 @pytest.mark.parametrize("version", [version for version in LLVM_VERSIONS if version in SEEN_LLVM])
-def test_processors_are_known_to_the_llvm_versions_that_the_catalog_says(version: int) -> None:
+def test_the_catalog_gives_the_llvm_versions_that_know_each_processor(version: int) -> None:
     listed = {row.name for row in CATALOG.processors.values() if row.llvm[0] <= version <= row.llvm[1]}
     assert listed == _known_processors(version)
 
@@ -140,13 +140,13 @@ def test_every_source_of_a_row_is_explained() -> None:
     assert cited == set(CATALOG.sources)
 
 
-def test_products_come_from_a_source_that_names_some() -> None:
+def test_products_come_from_sources_that_name_products() -> None:
     naming = {"llvm-doc", "therock", "amd-matrix", "amd-gpus", "amd-notes", "libdrm"}
     assert [row.name for row in CATALOG.targets if row.products and not naming & set(row.sources)] == []
     assert {row.name for row in CATALOG.targets if "therock" in row.sources and not row.products} == set()
 
 
-def test_products_of_libdrm_have_the_target_of_their_device() -> None:
+def test_libdrm_products_have_the_target_of_their_device() -> None:
     table = Path("/usr/share/libdrm/amdgpu.ids")
     if not table.exists():
         pytest.skip("no amdgpu.ids (Debian package libdrm-common)")
@@ -165,7 +165,7 @@ def test_products_of_libdrm_have_the_target_of_their_device() -> None:
         ("ubuntu-26.10", "stonking"),
     ],
 )
-def test_debian_s_lists_are_those_that_its_tool_prints(packager: str, suite: str) -> None:
+def test_debian_lists_match_the_output_of_the_debian_tool(packager: str, suite: str) -> None:
     data = Path("/usr/share/pkg-rocm-tools/data/build-targets", suite)
     version = ["dpkg-query", "--show", "--showformat=${Version}", "pkg-rocm-tools"]
     if not data.exists() or subprocess.check_output(version, text=True) != "0.9.9~exp2":
@@ -175,7 +175,7 @@ def test_debian_s_lists_are_those_that_its_tool_prints(packager: str, suite: str
 
 
 @pytest.mark.parametrize("packager", [row.name for row in CATALOG.packagers])
-def test_every_packager_s_list_is_a_set(packager: str) -> None:
+def test_the_list_of_every_packager_is_a_valid_set(packager: str) -> None:
     listed = next(row.targets for row in CATALOG.packagers if row.name == packager)
     assert parse_target_set(f"list@{packager}").words == listed
 
@@ -192,13 +192,13 @@ def _facts() -> list[tuple[str, str, str, str, str]]:
     return rows
 
 
-def test_each_target_has_the_kind_families_packagers_and_products_that_the_table_of_facts_tells() -> None:
+def test_each_target_matches_the_table_of_kinds_families_packagers_and_products() -> None:
     lines = Path(__file__).with_name("catalog_facts.txt").read_text(encoding="utf-8").splitlines()
     told = [line.split(" | ") for line in lines if not line.startswith("#")]
     assert _facts() == [tuple("" if cell == "-" else cell for cell in row) for row in told]
 
 
-def test_generic_processors_have_the_members_of_llvm_s_table() -> None:
+def test_generic_processors_have_the_members_in_the_llvm_table() -> None:
     assert {row.name: " ".join(row.members) for row in CATALOG.generics} == {
         "gfx9-generic": "gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c",
         "gfx9-4-generic": "gfx942 gfx950",
@@ -216,7 +216,7 @@ def test_every_row_has_a_source() -> None:
     assert [row for table in TABLES for row in table if not row.sources] == []
 
 
-def test_every_name_that_a_row_refers_to_is_a_known_processor() -> None:
+def test_every_name_in_a_row_is_a_known_processor() -> None:
     lists = [row.members for row in CATALOG.generics] + [row.targets for row in CATALOG.families]
     lists += [targets for row in CATALOG.releases for targets in (row.official, row.unofficial)]
     lists += [row.targets for row in CATALOG.matrices]
@@ -228,12 +228,12 @@ def test_no_two_processors_share_a_machine_number() -> None:
     assert len(set(numbers)) == len(numbers) == 64
 
 
-def test_the_catalog_has_every_processor_that_code_objects_can_name() -> None:
+def test_the_catalog_has_every_processor_a_code_object_can_name() -> None:
     machines = {machine.processor for number in range(256) if (machine := machine_of_number(number))}
     assert machines == set(CATALOG.processors)
 
 
-def test_no_release_calls_a_target_both_official_and_unofficial() -> None:
+def test_no_release_lists_a_target_as_both_official_and_unofficial() -> None:
     assert [row.since for row in CATALOG.releases if set(row.official) & set(row.unofficial)] == []
 
 
@@ -246,11 +246,11 @@ def test_no_release_calls_a_target_both_official_and_unofficial() -> None:
         pytest.param("gfx1153", (11, 5, 3), id="minor"),
     ],
 )
-def test_the_name_holds_the_version(name: str, version: tuple[int, int, int]) -> None:
+def test_the_name_encodes_the_version(name: str, version: tuple[int, int, int]) -> None:
     assert next(target.version for target in CATALOG.targets if target.name == name) == version
 
 
-def test_processors_are_ordered_by_number_with_a_generic_before_its_members() -> None:
+def test_processors_are_sorted_by_number_with_generics_before_their_members() -> None:
     names = ["gfx1100", "gfx942", "gfx90a", "gfx9-4-generic", "gfx11-generic", "gfx9-generic", "gfx900", "gfx908"]
     assert sorted(names, key=sort_key) == [
         "gfx9-generic",
@@ -264,12 +264,12 @@ def test_processors_are_ordered_by_number_with_a_generic_before_its_members() ->
     ]
 
 
-def test_a_name_with_a_number_without_end_is_sorted_as_a_text() -> None:
+def test_a_name_with_an_extremely_long_number_is_sorted_as_text() -> None:
     long, generic = "gfx" + "9" * 5000, f"gfx9-{'1' * 5000}-generic"
     assert sorted([long, generic, "gfx906"], key=sort_key) == ["gfx906", generic, long]
 
 
-def test_generics_of_a_processor_are_those_that_cover_it() -> None:
+def test_generics_of_a_processor_are_the_generics_that_cover_it() -> None:
     assert CATALOG.generics_of("gfx906") == ("gfx9-generic",)
     assert CATALOG.generics_of("gfx908") == ()
 
@@ -285,7 +285,7 @@ def test_families_expand_to_their_targets_in_canonical_order() -> None:
     )
 
 
-def test_a_target_of_two_families_appears_once() -> None:
+def test_a_target_in_two_families_appears_once() -> None:
     assert expand_families(["gfx103X-igpu", "gfx103X-igpu", "gfx1035"]) == ("gfx1033", "gfx1035", "gfx1036")
 
 
@@ -293,7 +293,7 @@ def test_features_survive_expansion() -> None:
     assert expand_families(["gfx90a:xnack-", "gfx90a:xnack+"]) == ("gfx90a:xnack+", "gfx90a:xnack-")
 
 
-def test_unknown_family_names_the_nearest() -> None:
+def test_an_unknown_family_error_suggests_the_nearest_name() -> None:
     message = "GPU targets: 'gfx94X-dgpu' isn't a known GPU target or family. Similar names: gfx94X-dcgpu, "
     with pytest.raises(UnknownTargetError, match=re.escape(message)):
         expand_families(["gfx94X-dgpu"])
@@ -310,7 +310,7 @@ def test_several_unknown_names_are_reported_together() -> None:
     )
 
 
-def test_families_of_a_target_go_from_itself_to_the_largest() -> None:
+def test_families_of_a_target_are_ordered_from_itself_to_the_largest() -> None:
     assert families_of("gfx1035") == ("gfx1035", "gfx103X-igpu", "gfx103X-all", "igpu-all")
 
 
@@ -337,7 +337,7 @@ def test_a_target_is_a_family_by_itself() -> None:
     assert targets_of("gfx1201") == ("gfx1201",)
 
 
-def test_they_have_a_product_and_somebody_builds_rocm_for_them() -> None:
+def test_owned_targets_have_a_product_and_a_packager() -> None:
     assert owned_targets() == (
         *("gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx90c", "gfx942", "gfx950"),
         *("gfx1010", "gfx1011", "gfx1012"),
@@ -369,7 +369,7 @@ CDNA = ("gfx906", "gfx908", "gfx90a")
         ),
     ],
 )
-def test_official_targets_of_a_version(version: str, official: tuple[str, ...]) -> None:
+def test_official_targets_depend_on_the_version(version: str, official: tuple[str, ...]) -> None:
     assert release_for(version).official == official
 
 
@@ -387,7 +387,7 @@ VERSIONS = ["5.0.0", "5.1.3", "5.3.3", "5.4.0", "5.7.1", "6.0.0", "6.3.4", "6.4.
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_targets_of_a_version_are_those_of_the_eclass(version: str) -> None:
+def test_targets_of_a_version_match_the_eclass(version: str) -> None:
     arm = next(lists for pattern, lists in ARMS.items() if fnmatchcase(version, pattern))
     official, unofficial = (tuple(f"gfx{number}" for number in numbers.split()) for numbers in arm)
     assert (release_for(version).official, release_for(version).unofficial) == (official, unofficial)
@@ -410,12 +410,12 @@ def test_targets_of_a_version_are_those_of_the_eclass(version: str) -> None:
         pytest.param("10.1", "908 90a 942 950 1030 1100 1101 1102 1103 1150 1151 1152 1153 1200 1201", id="10.1"),
     ],
 )
-def test_targets_that_amd_lists_for_a_version(version: str, targets: str) -> None:
+def test_the_amd_matrix_gives_the_targets_of_a_version(version: str, targets: str) -> None:
     assert " ".join(matrix_for(version).targets).replace("gfx", "") == targets
 
 
 @pytest.mark.parametrize("version", ["5.7", "6.5", "7.3", "7.8.1", "7.15", "10.2", "9999"])
-def test_a_version_whose_matrix_nobody_read_is_refused(version: str) -> None:
+def test_a_version_without_a_known_matrix_is_refused(version: str) -> None:
     message = (
         f"amd: the targets of ROCm {version} are unknown; expected 6.0 to 6.4, 7.0 to 7.2, 7.9 to 7.14, "
         "10.0 to 10.1. A newer version of rocwheel may support it."
@@ -424,7 +424,7 @@ def test_a_version_whose_matrix_nobody_read_is_refused(version: str) -> None:
         matrix_for(version, source="amd")
 
 
-def test_targets_of_10_are_those_of_the_overlay_s_eclass() -> None:
+def test_targets_of_10_match_the_eclass_in_the_overlay() -> None:
     release = release_for("10.0")
     official, unofficial = (" ".join(targets).replace("gfx", "") for targets in (release.official, release.unofficial))
     assert official == "908 90a 942 950 1100 1101 1102 1150 1151 1152 1153 1200 1201"
@@ -432,11 +432,11 @@ def test_targets_of_10_are_those_of_the_overlay_s_eclass() -> None:
 
 
 @pytest.mark.parametrize(("short", "long"), [("5.3", "5.3.0"), ("6.3", "6.3.0"), ("6.4", "6.4.0"), ("7", "7.0.0")])
-def test_two_and_three_part_versions_behave_alike(short: str, long: str) -> None:
+def test_two_part_and_three_part_versions_are_equivalent(short: str, long: str) -> None:
     assert release_for(short) == release_for(long)
 
 
-def test_a_build_of_the_newest_source_has_the_newest_release() -> None:
+def test_version_9999_has_the_newest_release() -> None:
     assert release_for("9999").since == "10.0"
 
 
@@ -444,7 +444,7 @@ def test_a_release_candidate_has_the_targets_of_its_release() -> None:
     assert release_for("6.4.3rc1") == release_for("6.4.3")
 
 
-def test_targets_that_came_in_5_4_are_not_in_5_3() -> None:
+def test_targets_new_in_5_4_are_not_in_5_3() -> None:
     assert "gfx1100" not in release_for("5.3.3").unofficial
     assert "gfx1100" in release_for("5.4.0").unofficial
 
@@ -458,7 +458,7 @@ def test_an_unknown_major_version_is_refused_by_name() -> None:
         release_for("8.0", source="ROCM_VERSION")
 
 
-def test_what_is_not_a_version_is_refused() -> None:
+def test_an_invalid_version_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"^ROCm version: 'seven' isn't a version; expected a version such as 6.4 or 7\.1\.1$"
     ):
@@ -473,5 +473,5 @@ def test_what_is_not_a_version_is_refused() -> None:
         pytest.param("gfx1031", ("", ""), id="never official"),
     ],
 )
-def test_span_of_official_support(target: str, span: tuple[str, str]) -> None:
+def test_official_support_of_a_target_spans_a_range_of_versions(target: str, span: tuple[str, str]) -> None:
     assert official_span(target) == span

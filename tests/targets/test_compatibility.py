@@ -35,27 +35,27 @@ def test_code_runs_on_its_own_target(target: TargetId, runtime: Runtime) -> None
 
 
 @given(_targets(), _targets())
-def test_an_extended_runtime_takes_all_that_a_stock_one_takes(code: TargetId, agent: TargetId) -> None:
+def test_an_extended_runtime_accepts_everything_a_stock_runtime_accepts(code: TargetId, agent: TargetId) -> None:
     if fit(code, agent) is not Fit.NONE:
         assert fit(code, agent, Runtime.EXTENDED) is not Fit.NONE
 
 
 @given(_targets(), _targets())
-def test_setting_a_feature_of_code_never_makes_it_run_on_more(code: TargetId, agent: TargetId) -> None:
+def test_setting_a_feature_never_makes_code_run_on_more_gpus(code: TargetId, agent: TargetId) -> None:
     wider = TargetId(code.processor)
     if fit(code, agent) is not Fit.NONE:
         assert fit(wider, agent) is not Fit.NONE
 
 
 @given(SPECIFIC)
-def test_generic_code_runs_on_every_member_and_on_nothing_else(name: str) -> None:
+def test_generic_code_runs_on_every_member_and_nothing_else(name: str) -> None:
     for generic in load_catalog().generics:
         runs = fit(TargetId(generic.name), TargetId(name)) is Fit.GENERIC
         assert runs == (name in generic.members)
 
 
 @given(_targets())
-def test_code_that_leaves_features_open_covers_every_setting(target: TargetId) -> None:
+def test_code_without_feature_settings_covers_every_setting(target: TargetId) -> None:
     assert covers([TargetId(target.processor)], target)
 
 
@@ -65,7 +65,7 @@ def test_more_code_never_covers_less(codes: list[TargetId], more: list[TargetId]
 
 
 @given(_targets(), st.integers(0, 3))
-def test_a_target_is_covered_by_all_of_its_settings_and_by_no_fewer(target: TargetId, left_out: int) -> None:
+def test_a_target_is_covered_by_all_of_its_settings_but_not_by_fewer(target: TargetId, left_out: int) -> None:
     settings = settings_of(target, FEATURES)
     assert covers(settings, target)
     if left_out < len(settings):
@@ -92,7 +92,9 @@ def test_a_target_is_covered_by_all_of_its_settings_and_by_no_fewer(target: Targ
         pytest.param("gfx1100", "gfx1101", Runtime.EXTENDED, Fit.NONE, id="no rule for RDNA 3"),
     ],
 )
-def test_how_code_fits(code: str, agent: str, runtime: Runtime, expected: Fit) -> None:
+def test_the_fit_of_code_depends_on_target_features_and_runtime(
+    code: str, agent: str, runtime: Runtime, expected: Fit
+) -> None:
     assert fit(_id(code), _id(agent), runtime) is expected
 
 
@@ -108,19 +110,19 @@ def test_how_code_fits(code: str, agent: str, runtime: Runtime, expected: Fit) -
         pytest.param("gfx10-3-generic gfx1030", "gfx1031", Runtime.STOCK, 0, id="generic on stock"),
     ],
 )
-def test_which_code_object_is_loaded(codes: str, agent: str, runtime: Runtime, expected: int) -> None:
+def test_the_best_code_object_is_loaded(codes: str, agent: str, runtime: Runtime, expected: int) -> None:
     choice = choose(_ids(codes), _id(agent), runtime)
     assert choice is not None
     assert choice.index == expected
 
 
-def test_a_choice_says_why() -> None:
+def test_a_choice_gives_its_reason() -> None:
     assert choose(_ids("gfx906 gfx10-3-generic"), _id("gfx1031")) == Choice(
         1, TargetId("gfx10-3-generic"), Fit.GENERIC, "generic code that covers the GPU"
     )
 
 
-def test_nothing_is_loaded_when_nothing_fits() -> None:
+def test_nothing_is_loaded_if_nothing_fits() -> None:
     assert choose(_ids("gfx906 gfx1030"), _id("gfx1100")) is None
 
 
@@ -152,21 +154,21 @@ def test_nothing_is_loaded_when_nothing_fits() -> None:
         ),
     ],
 )
-def test_a_refusal_says_why(code: str, agent: str, expected: str) -> None:
+def test_a_refusal_gives_its_reason(code: str, agent: str, expected: str) -> None:
     assert explain(_id(code), _id(agent)) == expected
 
 
-def test_code_that_only_a_new_name_makes_run_is_refused_with_the_command_for_it() -> None:
+def test_code_that_would_run_after_retargeting_is_refused_with_the_command() -> None:
     expected = "code that the GPU can run, but only under the GPU's own name: device retarget gfx1012=gfx1011"
     assert {explain(_id("gfx1012"), _id("gfx1011"), runtime) for runtime in Runtime} == {expected}
 
 
-def test_an_extended_runtime_refuses_similar_code_for_its_features() -> None:
+def test_an_extended_runtime_refuses_similar_code_with_different_features() -> None:
     expected = "requires xnack on, but it is off for the GPU"
     assert explain(_id("gfx900:xnack+"), _id("gfx902:xnack-"), Runtime.EXTENDED) == expected
 
 
-def test_code_that_no_runtime_takes_for_its_features_is_not_said_to_be_for_an_extended_one() -> None:
+def test_a_refusal_mentions_an_extended_runtime_only_if_it_would_accept_the_code() -> None:
     assert explain(_id("gfx900:xnack+"), _id("gfx902:xnack-"), Runtime.STOCK) == "code for another processor"
 
 
@@ -183,7 +185,9 @@ def test_code_that_no_runtime_takes_for_its_features_is_not_said_to_be_for_an_ex
         pytest.param("", "gfx906", False, id="nothing serves nothing"),
     ],
 )
-def test_what_a_set_of_code_covers(codes: str, wanted: str, expected: bool) -> None:
+def test_a_set_of_code_covers_a_target_if_every_setting_and_member_is_covered(
+    codes: str, wanted: str, expected: bool
+) -> None:
     assert covers(_ids(codes), _id(wanted)) is expected
 
 
@@ -201,19 +205,19 @@ def test_spirv_is_the_last_resort(codes: str, expected: Fit) -> None:
     assert choice.fit is expected
 
 
-def test_spirv_covers_every_gpu_and_no_gpu_covers_it() -> None:
+def test_spirv_covers_every_gpu_but_no_gpu_covers_spirv() -> None:
     assert covers(_ids("amdgcnspirv"), _id("gfx1201"))
     assert not covers(_ids("gfx1200 gfx1201"), _id("amdgcnspirv"))
 
 
-def test_a_processor_that_the_catalog_does_not_know_suits_itself_alone() -> None:
+def test_an_unknown_processor_is_compatible_only_with_itself() -> None:
     assert fit(_id("gfx1999"), _id("gfx1999")) is Fit.EXACT
     assert covers(_ids("gfx1999"), _id("gfx1999:xnack+"))
     assert not covers(_ids("gfx1999"), _id("gfx1201"))
     assert not covers(_ids("gfx1201"), _id("gfx1999"))
 
 
-def test_settings_are_those_of_the_named_features_that_the_processor_has() -> None:
+def test_settings_include_only_named_features_of_the_processor() -> None:
     assert [str(target) for target in settings_of(_id("gfx90a:sramecc+"), ["sramecc", "xnack"])] == [
         "gfx90a:sramecc+:xnack+",
         "gfx90a:sramecc+:xnack-",
@@ -230,7 +234,7 @@ def test_settings_are_those_of_the_named_features_that_the_processor_has() -> No
         pytest.param("gfx90a:xnack- gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-", id="exact before all"),
     ],
 )
-def test_an_extended_runtime_prefers_code_that_sets_more_features(codes: str, expected: str) -> None:
+def test_an_extended_runtime_prefers_code_with_more_feature_settings(codes: str, expected: str) -> None:
     choice = choose([_id(code) for code in codes.split()], _id("gfx90a:sramecc+:xnack-"), Runtime.EXTENDED)
     assert choice is not None
     assert str(choice.code) == expected

@@ -20,7 +20,7 @@ def test_targets_are_declared_in_canonical_order() -> None:
     )
 
 
-def test_a_check_of_coherence_is_recorded() -> None:
+def test_a_coherence_check_is_recorded() -> None:
     carriers = [PackageTargets("blas", (TargetId("gfx906"),)), PackageTargets("fft", (TargetId("gfx1030"),), ("blas",))]
     document = decode_declaration(encode_declaration([], check_coherence(carriers).recorded), source="x")
     assert document.coherence is not None
@@ -28,12 +28,12 @@ def test_a_check_of_coherence_is_recorded() -> None:
     assert document.coherence.gaps == ("blas lacks gfx1030, which fft has; blas has gfx906",)
 
 
-def test_a_declaration_reads_back() -> None:
+def test_a_declaration_round_trips() -> None:
     targets = (TargetId("gfx906"), TargetId("gfx9-4-generic"))
     assert decode_declaration(encode_declaration(targets), source="x").targets == targets
 
 
-def test_targets_of_newer_compilers_are_declared_as_they_are() -> None:
+def test_targets_of_newer_compilers_are_declared_unchanged() -> None:
     targets = (TargetId("gfx1999", xnack=True), TargetId("amdgcnspirv"))
     assert decode_declaration(encode_declaration(targets), source="x").targets == targets
 

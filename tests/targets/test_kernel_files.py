@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_every_row_names_sources_that_are_explained_and_every_source_is_used() -> None:
+def test_every_row_has_explained_sources_and_every_source_is_used() -> None:
     table = load_table()
     rows = (*table.rules, *table.openers, *table.self_contained, *table.shared, *table.families)
     used = {source for row in rows for source in row.sources}
@@ -48,12 +48,12 @@ def test_every_row_names_sources_that_are_explained_and_every_source_is_used() -
     assert used == set(table.sources)
 
 
-def test_every_rule_says_its_target_by_a_placeholder_or_by_itself() -> None:
+def test_every_rule_gets_its_target_from_either_a_placeholder_or_a_fixed_value() -> None:
     for rule in load_table().rules:
         assert all(("{" in pattern) != bool(rule.target) for pattern in rule.files), rule.name
 
 
-def test_families_hold_known_processors() -> None:
+def test_families_contain_known_processors() -> None:
     known = {*known_processors(), "gfx1250-strict"}
     assert all(known.issuperset(family.targets) for family in load_table().families)
 
@@ -102,7 +102,7 @@ def test_targets_are_found_in_names(path: str, targets: list[str]) -> None:
         ("libMIOpenCK_gfx906.so", False),
     ],
 )
-def test_files_of_kernel_libraries_are_recognized_by_their_names(name: str, *, expected: bool) -> None:
+def test_kernel_library_files_are_recognized_by_name(name: str, *, expected: bool) -> None:
     assert is_kernel_file(name) is expected
 
 
@@ -110,7 +110,7 @@ def test_files_of_kernel_libraries_are_recognized_by_their_names(name: str, *, e
     ("path", "targets"),
     [("library/x_gfx942.dat", {"gfx942"}), ("library/x.dat", set()), ("share/about_gfx942.txt", set())],
 )
-def test_the_names_of_kernel_files_alone_say_what_they_are_for(path: str, targets: set[str]) -> None:
+def test_only_names_of_kernel_files_determine_targets(path: str, targets: set[str]) -> None:
     assert kernel_targets(path) == targets
 
 
@@ -123,7 +123,7 @@ def test_the_names_of_kernel_files_alone_say_what_they_are_for(path: str, target
         ("lib/liba.so.1", "lib/liba.so.1"),
     ],
 )
-def test_kernel_files_are_of_the_library_of_their_folder(path: str, library: str) -> None:
+def test_kernel_files_belong_to_the_library_of_their_folder(path: str, library: str) -> None:
     assert library_of(path) == library
 
 
@@ -226,7 +226,7 @@ def test_kernel_files_belong_to_a_target(path: str, target: str, rule: str) -> N
         "",
     ],
 )
-def test_other_files_belong_to_none(path: str) -> None:
+def test_other_files_belong_to_no_target(path: str) -> None:
     assert classify_path(path) is None
 
 
@@ -235,7 +235,7 @@ def test_other_files_belong_to_none(path: str) -> None:
     st.sampled_from(["", "_24", "24", "6e", "130"]),
     st.sampled_from([".kdb", ".db.txt", ".HIP.fdb.txt", ".tn.model"]),
 )
-def test_miopen_knows_every_target_of_the_catalog(target: str, units: str, suffix: str) -> None:
+def test_miopen_rules_cover_every_target_in_the_catalog(target: str, units: str, suffix: str) -> None:
     found = classify_path(f"share/miopen/db/{target}{units}{suffix}")
     assert found is not None
     assert found.target == target
@@ -270,7 +270,7 @@ def test_files_for_all_gpus_have_a_row(path: str, name: str, differs: str) -> No
         ("lib/librocblas.so", False),
     ],
 )
-def test_kernel_files_that_no_row_knows_are_told(path: str, *, expected: bool) -> None:
+def test_kernel_files_without_a_row_are_recognized_as_unknown(path: str, *, expected: bool) -> None:
     assert is_unknown_kernel_file(path) is expected
 
 
@@ -295,7 +295,7 @@ _PARTS = st.sampled_from(
 
 
 @given(st.lists(_PARTS | st.text(max_size=4), max_size=12).map("".join))
-def test_no_path_makes_the_rules_fail(path: str) -> None:
+def test_no_path_causes_an_error_in_the_rules(path: str) -> None:
     found = classify_path(path)
     assert found is None or found.target.startswith("gfx")
     assert not (found and is_unknown_kernel_file(path))
@@ -354,7 +354,7 @@ def problems(data: bytes, path: str) -> list[str]:
         ("lib/unknown/x_gfx906.co", "gfx942"),
     ],
 )
-def test_code_for_what_the_name_says_is_no_problem(path: str, target: str) -> None:
+def test_code_for_the_target_in_the_name_is_accepted(path: str, target: str) -> None:
     assert problems(code_object_header(target), path) == []
 
 
@@ -368,7 +368,7 @@ def test_code_for_what_the_name_says_is_no_problem(path: str, target: str) -> No
         ("lib/aotriton.images/amd-gfx110x/x.co", "gfx110x", "gfx1151"),
     ],
 )
-def test_code_for_another_gpu_is_a_problem_that_names_both(path: str, named: str, target: str) -> None:
+def test_code_for_another_gpu_is_a_problem_that_names_both_targets(path: str, named: str, target: str) -> None:
     (problem,) = check_kernel_file(memoryview(code_object_header(target)), path, name="place")
     assert isinstance(problem, MismatchError)
     assert (problem.source, problem.named, problem.contained) == ("place", named, (target,))
@@ -378,7 +378,7 @@ def test_code_for_another_gpu_is_a_problem_that_names_both(path: str, named: str
 @pytest.mark.parametrize(
     "path", ["rocblas/library/x_gfx90a.co", "miopen/db/gfx906_60.kdb", "engines/arch_content/gfx942/x"]
 )
-def test_files_of_which_nothing_can_be_told_are_no_problem(path: str, data: bytes) -> None:
+def test_files_with_unknown_content_are_not_a_problem(path: str, data: bytes) -> None:
     assert problems(data, path) == []
 
 
@@ -403,7 +403,7 @@ def table(*processors: str) -> bytes:
     ],
 )
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_a_table_for_what_its_name_says_is_no_problem(
+def test_a_table_for_the_target_in_its_name_is_accepted(
     path: str, processors: tuple[str, ...], *, is_packed: bool
 ) -> None:
     data = table(*processors)
@@ -411,7 +411,7 @@ def test_a_table_for_what_its_name_says_is_no_problem(
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_a_table_for_other_hardware_than_its_name_says_is_a_problem(*, is_packed: bool) -> None:
+def test_a_table_for_hardware_other_than_in_its_name_is_a_problem(*, is_packed: bool) -> None:
     path = "rocblas/library/TensileLibrary_lazy_gfx906.dat" + ".zlib" * is_packed
     data = bytes(5 << 20) + table("gfx90a", "gfx942")
     found = f"{path}: is named for gfx906, but contains code for gfx90a, gfx942"
@@ -420,11 +420,11 @@ def test_a_table_for_other_hardware_than_its_name_says_is_a_problem(*, is_packed
 
 
 @given(damaged([zlib.compress(table("gfx942")), table("gfx942")]), st.sampled_from([".dat", ".dat.zlib"]))
-def test_no_table_makes_the_reader_fail(content: bytes, suffix: str) -> None:
+def test_no_table_causes_an_unexpected_error_in_the_reader(content: bytes, suffix: str) -> None:
     assert len(problems(content, f"rocblas/library/TensileLibrary_lazy_gfx906{suffix}")) <= 1
 
 
-def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeDatabase) -> None:
+def test_a_miopen_database_is_identified_by_its_options_and_code(kdb: MakeDatabase) -> None:
     good = ("-DX=1 -mcpu=gfx908", bz2.compress(code_object_header("gfx908")), 64)
     data = kdb(good)
     assert problems(data, "share/miopen/db/gfx90878.kdb") == []
@@ -444,7 +444,9 @@ def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeData
     ],
     ids=["options", "compressed", "stored"],
 )
-def test_each_way_tells_the_processor_of_a_database(kdb: MakeDatabase, kernel: tuple[str, bytes, int]) -> None:
+def test_options_and_stored_or_compressed_code_identify_the_processor_of_a_database(
+    kdb: MakeDatabase, kernel: tuple[str, bytes, int]
+) -> None:
     assert processors_in(memoryview(kdb(kernel)), name="x.kdb") == ("gfx906",)
 
 
@@ -465,12 +467,12 @@ def database_of(path: Path, *statements: str) -> bytes:
     return path.read_bytes()
 
 
-def test_a_database_cut_off_is_a_problem(kdb: MakeDatabase) -> None:
+def test_a_truncated_database_is_a_problem(kdb: MakeDatabase) -> None:
     (problem,) = problems(kdb(("", b"", 0))[:1000], "miopen/db/gfx906.kdb")
     assert "a database that can't be read" in problem
 
 
-def test_a_database_with_a_record_of_a_size_that_is_a_lie_is_a_problem(tmp_path: Path) -> None:
+def test_a_database_with_a_false_record_size_is_a_problem(tmp_path: Path) -> None:
     """Its size, number and header are all ones; SQLite says that it has no memory for it."""
     data = bytearray(database_of(tmp_path / "x.kdb", "PRAGMA page_size = 512", KERN_DB))
     schema = data.index(b"tablekern_db")
@@ -479,14 +481,14 @@ def test_a_database_with_a_record_of_a_size_that_is_a_lie_is_a_problem(tmp_path:
     assert "a database that can't be read (SQLite requests more memory than any such database needs)" in problem
 
 
-def test_a_database_whose_table_is_an_endless_view_is_not_asked(tmp_path: Path) -> None:
+def test_a_database_with_an_endless_view_as_its_table_is_not_queried(tmp_path: Path) -> None:
     endless = "WITH RECURSIVE n(arch) AS (VALUES(1) UNION ALL SELECT arch + 1 FROM n) SELECT * FROM n"
     data = database_of(tmp_path / "x.db", f"CREATE VIEW cache_v1 AS {endless}")
     assert problems(data, "rocfft_kernel_cache_gfx906.db") == []
 
 
 @pytest.mark.parametrize("kind", ["VIRTUAL", "STORED"])
-def test_a_database_whose_columns_are_computed_is_a_problem(tmp_path: Path, kind: str) -> None:
+def test_a_database_with_generated_columns_is_a_problem(tmp_path: Path, kind: str) -> None:
     """Of a virtual column, each row would be made of 800 MB as it is read."""
     size = 400_000_000 if kind == "VIRTUAL" else 4
     table = f"CREATE TABLE cache_v1 (x INT, arch TEXT AS (hex(zeroblob({size}))) {kind})"
@@ -496,13 +498,13 @@ def test_a_database_whose_columns_are_computed_is_a_problem(tmp_path: Path, kind
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="limits of SQLite need Python 3.11")
-def test_a_database_with_a_value_of_more_than_64_mib_is_a_problem(tmp_path: Path) -> None:
+def test_a_database_with_a_value_larger_than_64_mib_is_a_problem(tmp_path: Path) -> None:
     data = database_of(tmp_path / "x.kdb", KERN_DB, "INSERT INTO kern_db VALUES ('', zeroblob(68000000), 0)")
     (problem,) = problems(data, "miopen/db/gfx906.kdb")
     assert "a database that can't be read (string or blob too big)" in problem
 
 
-def test_a_virtual_table_is_not_asked(tmp_path: Path) -> None:
+def test_a_virtual_table_is_not_queried(tmp_path: Path) -> None:
     table = "CREATE VIRTUAL TABLE cache_v1 USING rtree(arch, low, high)"
     data = database_of(tmp_path / "x.db", table, "INSERT INTO cache_v1 VALUES (1, 2, 3)")
     assert problems(data, "rocfft_kernel_cache_gfx906.db") == []
@@ -516,7 +518,7 @@ def test_reading_a_database_leaves_no_copy(kdb: MakeDatabase, tmp_path: Path, mo
     assert list(folder.iterdir()) == []
 
 
-def test_an_image_of_aotriton_is_known_by_all_its_kernels() -> None:
+def test_an_aotriton_image_is_identified_by_all_its_kernels() -> None:
     data = image(code_object_header("gfx1100"), b"", code_object_header("gfx1151") + bytes(100), b"x")
     assert processors_in(memoryview(data), name="x.aks2") == ("gfx1100", "gfx1151")
     assert problems(data, "lib/aotriton.images/amd-gfx11xx/x.aks2") == []
@@ -545,12 +547,12 @@ def test_damaged_images_are_problems(data: bytes, found: str) -> None:
 
 
 @given(damaged([GOOD, image(code_object_header("gfx942"), code_object_header("gfx90a"))]))
-def test_no_image_makes_the_reader_fail_otherwise(data: bytes) -> None:
+def test_no_image_causes_an_unexpected_error_in_the_reader(data: bytes) -> None:
     assert all(isinstance(p, InputError) for p in check_kernel_file(memoryview(data), "aotriton.images/amd-gfx942/x"))
 
 
 @given(st.data())
-def test_no_database_makes_the_reader_fail_otherwise(data: st.DataObject) -> None:
+def test_no_database_causes_an_unexpected_error_in_the_reader(data: st.DataObject) -> None:
     content = data.draw(damaged([_database()]))
     with suppress(InputError):
         processors_in(memoryview(content), name="x.kdb")

@@ -41,7 +41,7 @@ def folder_of(library: str, files: Iterable[str]) -> KernelFolder | None:
         ("lib/librocblas.txt", None),
     ],
 )
-def test_a_library_without_a_soname_is_known_by_its_file_name(name: str, opener: str | None) -> None:
+def test_a_library_without_a_soname_is_identified_by_its_file_name(name: str, opener: str | None) -> None:
     found = opener_of(name)
     assert (found and found.name) == opener
 
@@ -55,7 +55,7 @@ def test_a_library_without_a_soname_is_known_by_its_file_name(name: str, opener:
         ("lib/librocblas.so.5", "libstub.so", "rocblas"),
     ],
 )
-def test_a_library_that_was_renamed_is_known_by_its_soname(path: str, soname: str, opener: str | None) -> None:
+def test_a_renamed_library_is_identified_by_its_soname(path: str, soname: str, opener: str | None) -> None:
     found = opener_of(path, soname)
     assert (found and found.name) == opener
 
@@ -89,7 +89,7 @@ def test_each_library_opens_its_own_folder(library: str, file: str) -> None:
     [["lib/rocfft/rocfft_kernel_cache.db"], ["lib/rocfft/1.0.36/rocfft_rtc_helper"], []],
     ids=["one cache for all targets", "a helper", "nothing"],
 )
-def test_rocfft_without_a_cache_for_any_one_target_lacks_nothing(files: list[str]) -> None:
+def test_rocfft_with_no_cache_for_any_target_lacks_nothing(files: list[str]) -> None:
     assert folder_of("lib/librocfft.so.0", files) is None
 
 
@@ -149,13 +149,13 @@ def test_rocfft_without_a_cache_for_any_one_target_lacks_nothing(files: list[str
         ),
     ],
 )
-def test_a_folder_lacks_a_kind_of_files_only_where_another_target_has_it(files: list[str], gpu: str, lack: str) -> None:
+def test_a_folder_lacks_a_kind_of_file_only_if_another_target_has_it(files: list[str], gpu: str, lack: str) -> None:
     folder = folder_of("torch/lib/librocblas.so.5", [f"{FOLDER}/{name}" for name in files])
     assert folder is not None
     assert folder.find_lack(parse_target_id(gpu)) == lack
 
 
-def test_the_folder_of_a_library_below_brackets_is_found_by_a_pattern() -> None:
+def test_the_folder_of_a_library_below_a_path_with_brackets_is_found() -> None:
     kernel = "a[b]/lib/hipblaslt/gfx906/library/Kernels_gfx906.co"
     folder = folder_of("a[b]/lib/libhipblaslt.so.1", [kernel])
     assert folder is not None
@@ -171,9 +171,7 @@ def test_the_folder_of_a_library_below_brackets_is_found_by_a_pattern() -> None:
         ("torch/lib/libaotriton_v2.so", "torch/lib/aotriton.images"),
     ],
 )
-def test_a_library_that_needs_its_folder_lacks_kernels_for_every_gpu_where_that_is_absent(
-    library: str, place: str
-) -> None:
+def test_a_library_whose_required_folder_is_missing_lacks_kernels_for_every_gpu(library: str, place: str) -> None:
     folder = folder_of(library, ["lib/other/library/Kernels_gfx906.co"])
     assert folder is not None
     assert (folder.place, folder.is_bare) == (place, True)
@@ -181,11 +179,11 @@ def test_a_library_that_needs_its_folder_lacks_kernels_for_every_gpu_where_that_
 
 
 @pytest.mark.parametrize("library", ["lib/libMIOpen.so.1", "lib/librocfft.so.0"])
-def test_a_library_that_compiles_its_kernels_does_without_a_folder(library: str) -> None:
+def test_a_library_that_compiles_its_kernels_needs_no_folder(library: str) -> None:
     assert folder_of(library, []) is None
 
 
-def test_a_folder_with_files_for_no_gpu_has_no_kernels() -> None:
+def test_a_folder_without_files_for_any_gpu_has_no_kernels() -> None:
     folder = folder_of("lib/librocblas.so.5", ["lib/rocblas/library/TensileManifest.txt"])
     assert folder is not None
     assert folder.find_lack(parse_target_id("gfx906")) == "has no kernels for any GPU"
@@ -201,7 +199,7 @@ def test_a_folder_with_files_for_no_gpu_has_no_kernels() -> None:
         pytest.param([], True, True, "lost", "none", id="an environment"),
     ],
 )
-def test_kernels_are_lost_where_no_other_package_may_bring_them(
+def test_kernels_are_lost_if_no_other_package_can_provide_them(
     places: list[str], divided: bool, closed: bool, of_blas: str, of_sparse: str
 ) -> None:
     folders, losses = KernelFolders(places), list[str]()
@@ -219,7 +217,7 @@ def test_an_extended_runtime_opens_files_for_a_similar_gpu() -> None:
     assert folder.find_lack(parse_target_id("gfx1031")) == "has no index for gfx1031, only for gfx1030"
 
 
-def test_a_family_of_images_is_for_each_of_its_targets() -> None:
+def test_an_image_family_applies_to_each_of_its_targets() -> None:
     folder = folder_of("lib/libaotriton_v2.so", ["lib/aotriton.images/amd-gfx11xx/flash/x.aks2"])
     assert folder is not None
     assert folder.find_lack(parse_target_id("gfx1151")) == ""

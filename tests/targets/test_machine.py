@@ -29,7 +29,7 @@ def _gpu(version: int, *, minor: int = 128, cores: int = 0, device_id: int = 0x7
     )
 
 
-def test_every_gpu_of_every_kind_is_found(make_machine: MakeMachine) -> None:
+def test_gpus_of_every_kind_are_found(make_machine: MakeMachine) -> None:
     machine = make_machine(
         CPU, _gpu(90010, device_id=0x740C), _gpu(110000, minor=129, device_id=0x744C), _gpu(100306, minor=130)
     )
@@ -40,7 +40,7 @@ def test_every_gpu_of_every_kind_is_found(make_machine: MakeMachine) -> None:
     )
 
 
-def test_two_gpus_of_one_kind_are_both_found_and_one_native_target(make_machine: MakeMachine) -> None:
+def test_two_gpus_of_the_same_kind_are_both_found_but_give_one_native_target(make_machine: MakeMachine) -> None:
     machine = make_machine(CPU, _gpu(90402), _gpu(90402, minor=129))
     assert [gpu.node for gpu in find_gpus(machine)] == [1, 2]
     assert native_targets(machine) == ["gfx942"]
@@ -51,7 +51,7 @@ def test_nodes_are_ordered_by_number_not_by_name(make_machine: MakeMachine) -> N
     assert [gpu.node for gpu in find_gpus(machine)] == [2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
-def test_a_gpu_that_shares_its_node_with_cpu_cores_is_integrated_though_the_catalog_has_no_kind(
+def test_a_gpu_that_shares_its_node_with_cpu_cores_is_integrated_even_without_a_catalog_kind(
     make_machine: MakeMachine,
 ) -> None:
     assert find_gpus(make_machine(_gpu(90400, cores=24)))[0].kind == "integrated"
@@ -62,7 +62,7 @@ def test_a_machine_without_the_driver_has_no_gpu(make_machine: MakeMachine) -> N
 
 
 @given(st.sampled_from([target.name for target in load_catalog().targets if not target.name.endswith("-strict")]))
-def test_the_number_that_kfd_tells_names_the_target(name: str) -> None:
+def test_the_kfd_version_number_determines_the_target(name: str) -> None:
     major, minor, stepping = next(target.version for target in load_catalog().targets if target.name == name)
     assert target_name(major * 10000 + minor * 100 + stepping) == name
 
@@ -96,7 +96,7 @@ def test_the_number_that_kfd_tells_names_the_target(name: str) -> None:
         ),
     ],
 )
-def test_environment_variables_take_the_place_of_detection(
+def test_environment_variables_replace_detection(
     make_machine: MakeMachine,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -109,12 +109,12 @@ def test_environment_variables_take_the_place_of_detection(
     assert [gpu.target for gpu in find_gpus(machine)] == expected
 
 
-def test_a_gpu_that_passes_for_another_stays_integrated(make_machine: MakeMachine) -> None:
+def test_an_integrated_gpu_with_an_override_stays_integrated(make_machine: MakeMachine) -> None:
     machine = make_machine(_gpu(100301), _gpu(100306), environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})
     assert [(gpu.target, gpu.kind) for gpu in find_gpus(machine)] == [("gfx1030", "desktop"), ("gfx1030", "integrated")]
 
 
-def test_a_card_that_passes_for_an_integrated_gpu_is_not_called_one(make_machine: MakeMachine) -> None:
+def test_a_card_with_an_override_to_an_integrated_gpu_is_not_called_integrated(make_machine: MakeMachine) -> None:
     machine = make_machine(_gpu(100301), environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.6"})
     assert [(gpu.target, gpu.kind) for gpu in find_gpus(machine)] == [("gfx1036", "")]
 
@@ -128,7 +128,7 @@ def test_a_forced_name_that_is_not_a_target_id_is_an_error(make_machine: MakeMac
         find_gpus(make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": value}))
 
 
-def test_a_forced_target_with_a_feature_that_its_processor_lacks_is_reported_with_the_others(
+def test_a_forced_target_with_an_invalid_feature_is_reported_and_the_others_are_kept(
     make_machine: MakeMachine,
 ) -> None:
     machine = make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx1030:xnack+,gfx90a:xnack+"})
@@ -140,7 +140,7 @@ def test_a_forced_target_with_a_feature_that_its_processor_lacks_is_reported_wit
     )
 
 
-def test_forced_names_may_be_of_any_target_id(make_machine: MakeMachine) -> None:
+def test_any_target_id_can_be_forced(make_machine: MakeMachine) -> None:
     names = "gfx942,gfx9-4-generic,gfx90a:sramecc+:xnack-,gfx90a:xnack-:sramecc+,gfx1250-strict"
     machine = make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": names})
     assert ",".join(gpu.target for gpu in find_gpus(machine)) == names
@@ -155,7 +155,7 @@ def test_forced_names_may_be_of_any_target_id(make_machine: MakeMachine) -> None
         pytest.param("gfx000\n", [], id="none"),
     ],
 )
-def test_a_list_names_a_target_at_the_start_of_a_line(
+def test_a_target_list_is_read_up_to_comments_from_the_start_of_each_line(
     make_machine: MakeMachine, tmp_path: Path, text: str, expected: list[str]
 ) -> None:
     (tmp_path / "my.lst").write_text(text, newline="")
@@ -172,21 +172,21 @@ def test_a_list_without_a_target_is_an_error(make_machine: MakeMachine, tmp_path
         find_gpus(make_machine(environ={"ROCM_TARGET_LST": str(path)}))
 
 
-def test_nodes_in_a_file_are_an_error(make_machine: MakeMachine) -> None:
+def test_a_file_in_place_of_the_nodes_folder_is_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(files={NODES: ""})
     message = f"{NODES}: can't be listed (ENOTDIR), so there may be unknown GPUs"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(machine)
 
 
-def test_in_wsl_the_override_is_all_there_is(make_machine: MakeMachine) -> None:
+def test_wsl_detects_only_the_override(make_machine: MakeMachine) -> None:
     release = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
     assert find_gpus(make_machine(files=release)) == ()
     machine = make_machine(files=release, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"})
     assert [gpu.target for gpu in find_gpus(machine)] == ["gfx1100"]
 
 
-def test_in_wsl_an_override_hides_no_node_that_cannot_be_understood(make_machine: MakeMachine) -> None:
+def test_an_override_in_wsl_does_not_hide_an_invalid_node(make_machine: MakeMachine) -> None:
     detection = survey_machine(
         make_machine("simd_count x\n", files={"/dev/dxg": ""}, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"})
     )
@@ -194,17 +194,17 @@ def test_in_wsl_an_override_hides_no_node_that_cannot_be_understood(make_machine
 
 
 @pytest.mark.parametrize("version", [91600, 90016, 50000])
-def test_a_number_that_no_name_can_spell_is_not_a_version(make_machine: MakeMachine, version: int) -> None:
+def test_a_number_that_corresponds_to_no_name_is_not_a_version(make_machine: MakeMachine, version: int) -> None:
     with pytest.raises(InputError, match=f"'gfx_target_version {version}' is not the version of a GPU"):
         find_gpus(make_machine(_gpu(version)))
 
 
-def test_an_override_makes_no_gpu_where_there_is_none(make_machine: MakeMachine) -> None:
+def test_an_override_does_not_create_a_gpu(make_machine: MakeMachine) -> None:
     assert find_gpus(make_machine(CPU, environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})) == ()
 
 
 @pytest.mark.parametrize("code", ["EPERM", "EACCES"])
-def test_a_node_that_a_container_hides_is_left_out(make_machine: MakeMachine, code: str) -> None:
+def test_a_node_hidden_by_a_container_is_left_out(make_machine: MakeMachine, code: str) -> None:
     machine = make_machine(CPU, _gpu(90010), _gpu(90402), refused={f"{NODES}/1/properties": code})
     detection = survey_machine(machine)
     assert [gpu.target for gpu in detection.gpus] == ["gfx942"]
@@ -212,7 +212,7 @@ def test_a_node_that_a_container_hides_is_left_out(make_machine: MakeMachine, co
 
 
 @pytest.mark.parametrize(("number", "target"), [(1, "gfx1030"), (2, "gfx1031")])
-def test_an_override_counts_nodes_without_those_that_a_container_hides(
+def test_an_override_counts_only_nodes_visible_in_the_container(
     make_machine: MakeMachine, number: int, target: str
 ) -> None:
     machine = make_machine(
@@ -322,16 +322,14 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         ),
     ],
 )
-def test_what_cannot_be_understood_is_an_error(
+def test_invalid_input_is_an_error(
     make_machine: MakeMachine, nodes: list[str], environ: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(make_machine(*nodes, environ=environ))
 
 
-def test_a_node_that_cannot_be_understood_hides_no_other(
-    make_machine: MakeMachine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_node_hides_no_other_node(make_machine: MakeMachine, caplog: pytest.LogCaptureFixture) -> None:
     machine = make_machine(CPU, "", _gpu(90010), "simd_count 4\ngfx_target_version 999999999\n")
     detection = survey_machine(machine)
     assert [gpu.node for gpu in detection.gpus] == [2]
@@ -341,7 +339,7 @@ def test_a_node_that_cannot_be_understood_hides_no_other(
     assert caplog.messages == [str(problem) for problem in detection.problems]
 
 
-def test_several_nodes_that_cannot_be_understood_are_all_reported(make_machine: MakeMachine) -> None:
+def test_several_invalid_nodes_are_all_reported(make_machine: MakeMachine) -> None:
     message = (
         "GPUs: 2 problems\n"
         f"  {NODES}/0/properties: is empty; expected properties that include 'simd_count' and a number\n"
@@ -351,7 +349,7 @@ def test_several_nodes_that_cannot_be_understood_are_all_reported(make_machine: 
         find_gpus(make_machine("", ""))
 
 
-def test_native_needs_a_gpu(make_machine: MakeMachine) -> None:
+def test_native_requires_a_gpu(make_machine: MakeMachine) -> None:
     message = (
         "native: no AMD GPU was found on this machine. "
         "To see why, run `rocwheel targets detect --check`, or specify the targets by name."
@@ -360,7 +358,7 @@ def test_native_needs_a_gpu(make_machine: MakeMachine) -> None:
         native_targets(make_machine(CPU))
 
 
-def test_a_relative_list_is_looked_up_in_the_working_directory(
+def test_a_relative_list_path_is_resolved_against_the_working_directory(
     make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -370,12 +368,12 @@ def test_a_relative_list_is_looked_up_in_the_working_directory(
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux's /proc")
-def test_a_file_that_opens_but_cannot_be_read_is_refused_with_the_kernel_s_answer() -> None:
+def test_a_file_that_opens_but_cannot_be_read_is_refused_with_the_kernel_error() -> None:
     assert System().refusal("/proc/self/mem") == "EIO"
     assert System().refusal("/proc/self/status") == ""
 
 
-def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_device_is_refused(tmp_path: Path) -> None:
     assert System(tmp_path).device_refusal("/dev/kfd") == "ENOENT"
 
 

@@ -28,7 +28,7 @@ def family(name: str) -> dict[str, BundlePart]:
 
 
 @pytest.mark.parametrize("name", ["gfx900", "gfx1010", "gfx1030", "gfx1100", "gfx1200"])
-def test_compiler_makes_the_same_code_for_every_pair_of_a_rule(name: str) -> None:
+def test_the_compiler_generates_the_same_code_for_every_pair_of_a_rule(name: str) -> None:
     parts = family(name)
     pairs = [(p.code.processor, p.agent.processor) for code in parts for p in extended_pairs(parse_target_id(code))]
     assert len(pairs) >= 2
@@ -43,7 +43,7 @@ def _features(run_clang: RunClang, processor: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_feature_that_clang_uses_for_code_exists_where_a_rule_offers_it(run_clang: RunClang) -> None:
+def test_every_feature_that_clang_uses_exists_on_every_agent_of_a_rule(run_clang: RunClang) -> None:
     processors = {name for rule in load_rules() if rule.relabels for name in rule.code + rule.agents}
     features = {name: _features(run_clang, name) for name in processors}
     missing = {(code, a): features[code] - features[a] for code in features for a in relabeled_agents(code)}
@@ -51,7 +51,7 @@ def test_every_feature_that_clang_uses_for_code_exists_where_a_rule_offers_it(ru
     assert {pair: lacking for pair, lacking in missing.items() if lacking} == {}
 
 
-def test_rules_are_about_known_processors_and_say_why() -> None:
+def test_rules_name_known_processors_and_give_reasons() -> None:
     for rule in load_rules():
         assert all(machine_of(processor) for processor in rule.code + rule.agents)
         assert rule.loads or rule.relabels
@@ -59,7 +59,7 @@ def test_rules_are_about_known_processors_and_say_why() -> None:
         assert rule.measured
 
 
-def test_code_that_runtimes_load_but_compilers_make_otherwise_is_not_relabeled() -> None:
+def test_code_that_runtimes_load_but_compilers_generate_differently_is_not_relabeled() -> None:
     assert loads_when_patched("gfx900", "gfx906")
     assert find_relabeling("gfx900", "gfx906") is None
 
@@ -79,14 +79,14 @@ def test_code_that_runtimes_load_but_compilers_make_otherwise_is_not_relabeled()
         ("gfx90a", "gfx942", False),
     ],
 )
-def test_pair_is_allowed_by_a_rule_alone(code: str, agent: str, *, allowed: bool) -> None:
+def test_only_a_rule_allows_a_pair(code: str, agent: str, *, allowed: bool) -> None:
     assert (find_relabeling(code, agent) is not None) is allowed
 
 
 @pytest.mark.parametrize(
     ("code", "agent"), [("gfx1012", "gfx1011"), ("gfx1150", "gfx1152"), ("gfx1200", "gfx1201"), ("gfx1100", "gfx1101")]
 )
-def test_runtimes_load_no_pair_that_no_patch_has(code: str, agent: str) -> None:
+def test_runtimes_load_no_pair_without_a_patch(code: str, agent: str) -> None:
     assert not loads_when_patched(code, agent)
 
 
@@ -110,13 +110,13 @@ def test_pairs_are_parsed() -> None:
         ("gfx90c=gfx900", "gfx90c:xnack-", ["gfx900:xnack-"]),
     ],
 )
-def test_copy_names_no_feature_that_runtimes_do_not_name(pairs: str, code: str, agents: list[str | None]) -> None:
+def test_a_copy_names_no_feature_that_runtimes_do_not_name(pairs: str, code: str, agents: list[str | None]) -> None:
     offered = [pair.agent_of(parse_target_id(code)) for pair in parse_pairs(pairs)]
     assert [agent and str(agent) for agent in offered] == agents
 
 
 @pytest.mark.parametrize("pair", ["gfx900:xnack-=gfx90c:xnack-", "gfx900:xnack+=gfx90c"])
-def test_pair_of_a_feature_that_runtimes_do_not_name_is_refused(pair: str) -> None:
+def test_a_pair_with_a_feature_that_runtimes_do_not_name_is_refused(pair: str) -> None:
     code, _, agent = pair.partition("=")
     with pytest.raises(InputError, match=re.escape(f"no rule allows code for {code} on {agent}; expected one")):
         parse_pairs(pair)
@@ -126,7 +126,7 @@ def test_pair_of_a_feature_that_runtimes_do_not_name_is_refused(pair: str) -> No
 @pytest.mark.parametrize(
     ("code", "offered"), [("gfx90a:xnack-", "gfx90c"), ("gfx90a:xnack+", None), ("gfx90a", "gfx90c")]
 )
-def test_forced_copy_names_no_feature_that_runtimes_do_not_name_either(code: str, offered: str | None) -> None:
+def test_a_forced_copy_also_names_no_feature_that_runtimes_do_not_name(code: str, offered: str | None) -> None:
     [pair] = parse_pairs("gfx90a=gfx90c", force=True)
     agent = pair.agent_of(parse_target_id(code))
     assert (agent and str(agent)) == offered
@@ -136,17 +136,17 @@ def test_forced_copy_names_no_feature_that_runtimes_do_not_name_either(code: str
     "pair",
     ["gfx900:xnack-=gfx902:xnack+", "gfx900:xnack-=gfx900:xnack+", "gfx900:xnack-=gfx902", "gfx900:xnack+=gfx902"],
 )
-def test_pair_whose_features_do_not_agree_is_refused(pair: str) -> None:
+def test_a_pair_with_conflicting_features_is_refused(pair: str) -> None:
     code, _, agent = pair.partition("=")
     with pytest.raises(InputError, match=re.escape(f"no rule allows code for {code} on {agent}; expected one")):
         parse_pairs(pair)
 
 
-def test_code_of_an_open_feature_is_offered_where_the_feature_is_set() -> None:
+def test_code_without_a_feature_setting_is_offered_to_an_agent_with_the_setting() -> None:
     assert [str(pair.agent) for pair in parse_pairs("gfx900=gfx902:xnack-")] == ["gfx902:xnack-"]
 
 
-def test_pair_of_a_target_and_itself_is_refused() -> None:
+def test_a_pair_of_identical_targets_is_refused() -> None:
     message = (
         "FROM=TO: no target other than gfx1030, whose GPUs already load this code; expected another target after '='"
     )
@@ -155,7 +155,7 @@ def test_pair_of_a_target_and_itself_is_refused() -> None:
     assert [str(pair.agent) for pair in parse_pairs("gfx1030=gfx1030,gfx1031")] == ["gfx1031"]
 
 
-def test_other_pair_is_accepted_by_force_only() -> None:
+def test_other_pairs_are_accepted_only_with_force() -> None:
     [pair] = parse_pairs("gfx1100=gfx1101", force=True)
     assert str(pair.agent) == "gfx1101"
     message = (
@@ -167,7 +167,7 @@ def test_other_pair_is_accepted_by_force_only() -> None:
 
 
 @pytest.mark.parametrize("text", ["gfx1030=gfx1037", "gfx1037=gfx1030"])
-def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None:
+def test_force_does_not_allow_an_unknown_machine_number(text: str) -> None:
     message = (
         "FROM=TO: no machine number is known for 'gfx1037', but the code's header must contain it; "
         "expected a processor from `rocwheel targets list`, even with --force"
@@ -187,6 +187,6 @@ def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None
         ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' isn't a known GPU target, family, product, or policy"),
     ],
 )
-def test_text_that_is_not_a_pair_is_refused(text: str, message: str) -> None:
+def test_invalid_pair_text_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         parse_pairs(text)

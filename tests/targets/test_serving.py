@@ -10,7 +10,7 @@ from rocwheel.targets.target_set import parse_target_set
 
 @pytest.mark.parametrize("target", ["gfx906", "gfx90a", "gfx9-4-generic", "gfx1250-strict"])
 @pytest.mark.parametrize("library", ["lib/librocblas.so.5", "librccl.so.1.0", "lib/libhipdnn_backend.so"])
-def test_a_name_gives_back_the_library_and_the_target(library: str, target: str) -> None:
+def test_an_overlay_path_splits_into_the_library_and_the_target(library: str, target: str) -> None:
     assert split_overlay_path(overlay_path(library, target)) == (library, target)
 
 
@@ -25,7 +25,7 @@ def test_a_name_gives_back_the_library_and_the_target(library: str, target: str)
         "lib/table.gfx906",
     ],
 )
-def test_other_files_stand_in_for_nothing(path: str) -> None:
+def test_other_files_are_not_overlays(path: str) -> None:
     assert split_overlay_path(path) is None
 
 
@@ -53,7 +53,7 @@ def test_other_files_stand_in_for_nothing(path: str) -> None:
         ("", "gfx942", False),
     ],
 )
-def test_a_label_serves_the_gpus_that_take_its_code(label: str, wanted: str, expected: bool) -> None:
+def test_a_label_serves_the_gpus_that_run_its_code(label: str, wanted: str, expected: bool) -> None:
     assert serves(label, parse_target_set(wanted).ids) is expected
 
 
@@ -69,5 +69,5 @@ def test_a_label_serves_the_gpus_that_take_its_code(label: str, wanted: str, exp
         ("my-gfx", "generic"),
     ],
 )
-def test_the_end_of_a_name_is_its_label(project: str, label: str) -> None:
+def test_the_end_of_a_project_name_is_its_label(project: str, label: str) -> None:
     assert label_of_project(project) == label

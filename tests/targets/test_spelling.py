@@ -36,7 +36,7 @@ def _variables(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", ["5.1", "6.3.2", "6.4.3", "7.1"])
-def test_gentoo_variables_mean_what_a_loop_in_bash_makes_of_the_lists(version: str) -> None:
+def test_gentoo_variables_equal_those_of_a_bash_loop_over_the_lists(version: str) -> None:
     release = release_for(version)
     arguments = [" ".join(release.official), " ".join(release.unofficial)]
     result = subprocess.run(["bash", "-c", LOOP, "loop", *arguments], capture_output=True, text=True, check=True)
@@ -46,7 +46,7 @@ def test_gentoo_variables_mean_what_a_loop_in_bash_makes_of_the_lists(version: s
         assert set(re.split("[ ,]", ours[name])) == set(re.split("[ ,]", expected[name]))
 
 
-def test_gentoo_variables_are_assignments_to_paste() -> None:
+def test_gentoo_variables_are_printed_as_assignments() -> None:
     assert gentoo_variables(parse_target_set("gfx90a:xnack+ gfx1100"), ["gfx1031", "gfx1100"]) == (
         'AMDGPU_TARGETS="gfx90a gfx1100"\n'
         'IUSE="+amdgpu_targets_gfx90a +amdgpu_targets_gfx1100 amdgpu_targets_gfx1031"\n'
@@ -63,14 +63,14 @@ def test_gentoo_variables_are_assignments_to_paste() -> None:
         pytest.param("amdgcnspirv gfx1100", ["gfx11-generic"], "amdgcnspirv, gfx11-generic", id="SPIR-V"),
     ],
 )
-def test_gentoo_has_flags_for_specific_processors_alone(targets: str, optional: list[str], named: str) -> None:
+def test_gentoo_has_flags_only_for_specific_processors(targets: str, optional: list[str], named: str) -> None:
     message = f"GPU targets: there is no USE flag for {named}; expected specific processors, such as gfx1100"
     with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):
         gentoo_variables(parse_target_set(targets), optional)
 
 
 @pytest.mark.parametrize("target", ["gfx9-4-generic", "gfx90a:sramecc+", "gfx600", "amdgcnspirv"])
-def test_spack_has_values_for_some_targets_alone(target: str) -> None:
+def test_spack_has_values_only_for_some_targets(target: str) -> None:
     message = (
         f"GPU targets: there is no value of amdgpu_target for {target}; expected the targets in list@spack, "
         "or gfx900:xnack-, gfx906:xnack-, gfx908:xnack-, gfx90a:xnack-, gfx90a:xnack+"
@@ -86,12 +86,12 @@ def test_spack_has_values_for_its_list_and_for_some_features() -> None:
     )
 
 
-def test_two_settings_of_a_processor_are_one_flag() -> None:
+def test_two_settings_of_a_processor_become_one_flag() -> None:
     variables = _variables(gentoo_variables(parse_target_set("gfx90a:xnack+ gfx90a:xnack-")))
     assert variables["AMDGPU_TARGETS"] == "gfx90a"
 
 
-def test_no_target_makes_no_flag() -> None:
+def test_no_targets_give_no_flags() -> None:
     assert _variables(gentoo_variables(TargetSet()))["IUSE"] == ""
 
 
@@ -117,7 +117,7 @@ def _run(ebuild: str) -> list[str]:
     return subprocess.run(command, input=ebuild, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def test_ebuild_with_lists_of_its_own_keeps_the_eclass_from_setting_any() -> None:
+def test_an_ebuild_with_its_own_lists_keeps_the_eclass_from_setting_lists() -> None:
     assert _run(ebuild_fragment(parse_target_set("gfx90a:xnack+ gfx1100"), ["gfx1031"])) == [
         "inherit cmake rocm, ROCM_VERSION=6.4.3, ROCM_SKIP_GLOBALS=1",
         "+amdgpu_targets_gfx90a +amdgpu_targets_gfx1100 amdgpu_targets_gfx1031",
@@ -138,7 +138,7 @@ def test_ebuild_with_lists_of_its_own_keeps_the_eclass_from_setting_any() -> Non
         ("7.1", "from version 7.0.0 up to, but not including, 8.0.0"),
     ],
 )
-def test_ebuild_with_the_eclasss_lists_has_its_own_version_and_names_those_with_these_lists(
+def test_an_ebuild_with_the_eclass_lists_sets_its_version_and_says_which_versions_match(
     version: str, span: str
 ) -> None:
     ebuild = ebuild_fragment(parse_target_set(f"official@{version}"), release_for(version).unofficial)
@@ -152,12 +152,12 @@ def test_ebuild_with_the_eclasss_lists_has_its_own_version_and_names_those_with_
 
 
 @pytest.mark.parametrize("write", [ebuild_fragment, spell_desc])
-def test_what_gentoo_has_no_flag_for_is_refused(write: object) -> None:
+def test_targets_without_a_gentoo_flag_are_refused(write: object) -> None:
     with pytest.raises(NoFlagError):
         write(parse_target_set("gfx9-4-generic"))  # type: ignore[operator]
 
 
-def test_file_of_flags_names_products() -> None:
+def test_the_flag_file_names_products() -> None:
     assert spell_desc(parse_target_set("gfx1011 gfx906:xnack- gfx1013")).splitlines() == [
         "gfx906 - GPU, including Radeon Instinct MI50, Radeon Instinct MI60, Radeon VII, Radeon Pro VII",
         "gfx1011 - GPU, including Radeon Pro V520, Radeon Pro 5600M, Radeon Pro V540",
@@ -165,19 +165,19 @@ def test_file_of_flags_names_products() -> None:
     ]
 
 
-def test_file_of_flags_is_read_back() -> None:
+def test_the_flag_file_round_trips() -> None:
     names = [row.name for row in load_catalog().targets]
     assert list(parse_desc(spell_desc(parse_target_set("all")), "desc")) == [
         str(target) for target in parse_target_set(names) if is_specific(target)
     ]
 
 
-def test_file_of_flags_has_comments_and_empty_lines() -> None:
+def test_the_flag_file_may_have_comments_and_empty_lines() -> None:
     text = "# Copyright\n\ngfx906 - Vega GPU, codename vega20 - the second\n  gfx90a\t-  CDNA2  \n"
     assert parse_desc(text, "desc") == {"gfx906": "Vega GPU, codename vega20 - the second", "gfx90a": "CDNA2"}
 
 
-def test_every_bad_line_of_a_file_of_flags_is_told_with_its_number() -> None:
+def test_every_bad_line_of_a_flag_file_is_reported_with_its_number() -> None:
     with pytest.raises(RocwheelError) as error:
         parse_desc("gfx906 - a\ngfx906 - b\ngfx90a\ngfx908 -\n", "amdgpu_targets.desc")
     assert str(error.value) == (
@@ -189,7 +189,7 @@ def test_every_bad_line_of_a_file_of_flags_is_told_with_its_number() -> None:
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused_as_a_file_of_flags(text: str) -> None:
+def test_any_text_is_read_or_refused_as_a_flag_file(text: str) -> None:
     try:
         found = parse_desc(text, "desc")
     except RocwheelError:
@@ -201,13 +201,13 @@ NAMES = st.sampled_from([row.name for row in load_catalog().targets if is_specif
 
 
 @given(st.lists(NAMES, min_size=1, unique=True))
-def test_any_targets_are_read_back_from_the_file_of_flags(names: list[str]) -> None:
+def test_any_targets_round_trip_through_the_flag_file(names: list[str]) -> None:
     targets = parse_target_set(names)
     assert list(parse_desc(spell_desc(targets), "desc")) == list(targets.processors)
 
 
 @given(st.lists(NAMES, min_size=1, unique=True), st.lists(NAMES, unique=True))
-def test_any_targets_make_assignments_that_a_shell_reads(names: list[str], optional: list[str]) -> None:
+def test_any_targets_give_assignments_that_a_shell_can_read(names: list[str], optional: list[str]) -> None:
     targets = parse_target_set(names)
     off = [name for name in optional if name not in targets.processors]
     words = dict(word.split("=", 1) for word in shlex.split(gentoo_variables(targets, optional)))
@@ -229,7 +229,7 @@ def test_any_targets_make_assignments_that_a_shell_reads(names: list[str], optio
     ],
     ids=["a long description", "a long line", "blanks", "one flag again and again", "control characters", "dashes"],
 )
-def test_hostile_files_of_flags_are_read_or_refused_in_short(text: str) -> None:
+def test_hostile_flag_files_are_read_or_refused_with_a_short_message(text: str) -> None:
     try:
         found = parse_desc(text, "desc")
     except RocwheelError as e:
@@ -238,11 +238,11 @@ def test_hostile_files_of_flags_are_read_or_refused_in_short(text: str) -> None:
     assert found
 
 
-def test_no_target_is_no_line() -> None:
+def test_no_targets_give_no_lines() -> None:
     assert spell_desc(TargetSet()) == ""
 
 
-def test_a_file_that_is_another_is_told_by_its_first_ten_lines() -> None:
+def test_a_file_of_another_type_is_reported_with_only_its_first_ten_lines() -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_desc("\x7fELF\n" * 1000, "libz.so.1")
     assert [str(problem) for problem in caught.value.problems][0::9] == [

@@ -68,7 +68,7 @@ CLANG_16 = [row.name for row in load_catalog().processors.values() if row.llvm =
         pytest.param(Tool.FILE_NAME, "gfx90a-xnack+\ngfx1100\n", id="file names"),
     ],
 )
-def test_settings_of_a_tool(tool: Tool, expected: str) -> None:
+def test_each_tool_gets_its_own_settings(tool: Tool, expected: str) -> None:
     assert flags_for(tool, parse_target_set("gfx1100;gfx90a:xnack+")) == expected
 
 
@@ -79,17 +79,17 @@ def test_settings_of_a_tool(tool: Tool, expected: str) -> None:
         (Tool.SPACK, "gfx1100;gfx90a:xnack+"),
     ],
 )
-def test_the_settings_of_a_tool_read_back(tool: Tool, words: str) -> None:
+def test_the_settings_of_a_tool_round_trip(tool: Tool, words: str) -> None:
     targets = parse_target_set(words)
     assert parse_target_set(shlex.split(flags_for(tool, targets))) == targets
 
 
-def test_a_target_list_of_nothing_names_the_cpu_so_that_no_gpu_is_looked_for() -> None:
+def test_an_empty_target_list_names_the_cpu_to_prevent_gpu_detection() -> None:
     assert spell_lines(TargetSet()) == "gfx000\n"
 
 
 @pytest.mark.parametrize("tool", [tool for tool in Tool if tool not in (*WITH_OPTIONAL, Tool.GENTOO_DESC)])
-def test_what_is_printed_for_a_tool_is_read_back(tool: Tool) -> None:
+def test_text_printed_for_a_tool_is_read_back(tool: Tool) -> None:
     targets = parse_target_set("gfx90a:xnack+ gfx90a:xnack- gfx1100")
     expected = "gfx90a;gfx1100" if tool is Tool.TARGET_LST else str(targets)
     text = flags_for(tool, targets)
@@ -98,18 +98,18 @@ def test_what_is_printed_for_a_tool_is_read_back(tool: Tool) -> None:
 
 
 @given(st.sampled_from([row.name for row in load_catalog().processors.values() if row.features]), st.booleans())
-def test_a_target_is_read_back_from_the_name_of_a_kernel_file(name: str, setting: bool) -> None:
+def test_a_target_is_read_back_from_a_kernel_file_name(name: str, setting: bool) -> None:
     target = TargetId(name, **dict.fromkeys(load_catalog().processor(name).features, setting))
     assert parse_target_set(file_name_spelling(target)).ids == (target,)
 
 
-def test_spirv_is_not_a_line_of_a_target_list() -> None:
+def test_spirv_is_not_allowed_in_a_target_list() -> None:
     message = "GPU targets: there is no line of ROCM_TARGET_LST for amdgcnspirv; expected processors, such as gfx1100"
     with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):
         flags_for(Tool.TARGET_LST, parse_target_set("amdgcnspirv gfx1100"))
 
 
-def test_cmake_reads_each_target_and_no_empty_one(require_tool: Require, tmp_path: Path) -> None:
+def test_cmake_reads_each_target_without_empty_items(require_tool: Require, tmp_path: Path) -> None:
     require_tool("cmake", "cmake")
     script = tmp_path / "print.cmake"
     script.write_text('foreach(target IN LISTS GPU_TARGETS)\n  message(NOTICE "<${target}>")\nendforeach()\n')
@@ -118,7 +118,7 @@ def test_cmake_reads_each_target_and_no_empty_one(require_tool: Require, tmp_pat
     assert re.findall("<(.*)>", printed) == ["gfx90a:xnack+", "gfx90a:xnack-", "gfx9-4-generic", "gfx1100"]
 
 
-def test_the_shell_hands_pytorch_one_variable_with_every_target(require_tool: Require) -> None:
+def test_the_shell_passes_pytorch_one_variable_with_every_target(require_tool: Require) -> None:
     require_tool("sh", "dash")
     line = flags_for(Tool.TORCH, TARGETS).strip()
     command = ["sh", "-c", f'{line}; printf %s "$PYTORCH_ROCM_ARCH"']
@@ -133,7 +133,9 @@ def test_the_shell_hands_pytorch_one_variable_with_every_target(require_tool: Re
         pytest.param("X=%rocm_gpu_list_default; printf %%s -D=$X >{out}", id="variable"),
     ],
 )
-def test_rpmbuild_hands_a_bare_macro_to_the_shell_as_one_word(require_tool: Require, tmp_path: Path, line: str) -> None:
+def test_rpmbuild_passes_an_unquoted_macro_to_the_shell_as_one_word(
+    require_tool: Require, tmp_path: Path, line: str
+) -> None:
     require_tool("rpmbuild", "rpm")
     macros, spec, out = tmp_path / "macros.rocm", tmp_path / "x.spec", tmp_path / "out"
     macros.write_text(flags_for(Tool.RPM, TARGETS))
@@ -154,7 +156,7 @@ def test_nix_evaluates_the_override_to_the_targets(require_tool: Require) -> Non
     assert json.loads(printed) == list(TARGETS.words)
 
 
-def test_dpkg_reads_the_field_of_a_package(require_tool: Require, tmp_path: Path) -> None:
+def test_dpkg_reads_the_field_from_a_package(require_tool: Require, tmp_path: Path) -> None:
     require_tool("dpkg-deb", "dpkg")
     control = tmp_path / "package" / "DEBIAN" / "control"
     control.parent.mkdir(parents=True)
@@ -182,7 +184,7 @@ def test_bazel_accepts_the_lines_in_a_bazelrc(
     assert (tmp_path / "bazel-bin" / "x.txt").read_text().strip().split(",") == list(TARGETS.words)
 
 
-def test_clang_compiles_for_each_target_that_the_arguments_name(run_clang: RunClang) -> None:
+def test_clang_compiles_for_each_target_in_the_arguments(run_clang: RunClang) -> None:
     result = run_clang(["-fsyntax-only", "-###", *shlex.split(flags_for(Tool.HIP, TARGETS))])
     assert result.returncode == 0, result.stderr
     processors = re.findall(r'"-target-cpu" "(gfx[^"]*)"', result.stderr)
@@ -201,7 +203,9 @@ def _clang_ids() -> st.SearchStrategy[TargetId]:
 
 @given(_clang_ids())
 @settings(max_examples=examples(60), deadline=None)
-def test_clang_takes_the_same_features_and_prints_the_same_canonical_id(run_clang: RunClang, target: TargetId) -> None:
+def test_clang_accepts_the_same_features_and_prints_the_same_canonical_id(
+    run_clang: RunClang, target: TargetId
+) -> None:
     result = run_clang(["-E", "-dM", f"--offload-arch={target}"])
     macro = re.search('define __amdgcn_target_id__ "(.*)"', result.stdout)
     try:
@@ -213,7 +217,7 @@ def test_clang_takes_the_same_features_and_prints_the_same_canonical_id(run_clan
 
 @given(st.lists(_gfx90a_or_gfx906(), max_size=4))
 @settings(max_examples=examples(60), deadline=None)
-def test_clang_takes_every_combination_that_we_take(run_clang: RunClang, ids: list[TargetId]) -> None:
+def test_clang_accepts_every_combination_that_rocwheel_accepts(run_clang: RunClang, ids: list[TargetId]) -> None:
     arguments = [f"--offload-arch={target}" for target in ids]
     with suppress(ConflictError):
         parse_target_set(arguments, required=False)
@@ -228,7 +232,7 @@ def test_clang_takes_every_combination_that_we_take(run_clang: RunClang, ids: li
         pytest.param("gfx906:xnack- gfx906", id="specific and any"),
     ],
 )
-def test_what_clang_refuses_to_combine_we_refuse_too(run_clang: RunClang, text: str) -> None:
+def test_combinations_refused_by_clang_are_refused(run_clang: RunClang, text: str) -> None:
     result = run_clang(["-fsyntax-only", *(f"--offload-arch={word}" for word in text.split())])
     assert "invalid offload arch combinations" in result.stderr
     with pytest.raises(ConflictError):
@@ -236,9 +240,9 @@ def test_what_clang_refuses_to_combine_we_refuse_too(run_clang: RunClang, text: 
 
 
 @given(st.builds(TargetId, st.sampled_from(["gfx90a", "gfx9-4-generic"]), *[st.sampled_from([None, True, False])] * 2))
-def test_the_spelling_in_file_names_reads_back(target: TargetId) -> None:
+def test_the_file_name_spelling_round_trips(target: TargetId) -> None:
     assert targets_in_path(f"kernels-{file_name_spelling(target)}.co") == (target,)
 
 
-def test_the_spelling_in_file_names_has_no_colon() -> None:
+def test_the_file_name_spelling_has_no_colon() -> None:
     assert file_name_spelling(TargetId("gfx90a", xnack=False)) == "gfx90a-xnack-"

@@ -33,7 +33,7 @@ from rocwheel.targets.target_set import (
 )
 
 
-def test_a_mistyped_product_has_its_nearest_name() -> None:
+def test_the_error_for_a_mistyped_product_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownTargetError) as caught:
         parse_target_set("RX7900XTXX")
     assert caught.value.nearest[0] == "RX-7900-XTX"
@@ -87,18 +87,18 @@ def test_a_mistyped_product_has_its_nearest_name() -> None:
         ("", None),
     ],
 )
-def test_a_product_stands_for_its_target_however_it_is_spelled(text: str, target: str | None) -> None:
+def test_a_product_in_any_spelling_maps_to_its_target(text: str, target: str | None) -> None:
     assert target_of_product(text) == target
 
 
-def test_every_product_of_the_catalog_is_found_by_its_name_and_by_its_one_word() -> None:
+def test_every_product_in_the_catalog_is_found_by_its_name_and_its_one_word_form() -> None:
     products = {name: row.name for row in load_catalog().targets for name in row.products if re.search(r"\d|VII", name)}
     assert {name: target_of_product(name) for name in products} == products
     words = [word for word in product_words() if re.search(r"\d|VII", word)]
     assert [word for word in words if not target_of_product(word)] == []
 
 
-def test_a_name_of_several_gpus_lists_them() -> None:
+def test_the_error_for_an_ambiguous_product_lists_the_gpus() -> None:
     expected = "GPU targets: '5600M' matches several products; expected one of Radeon RX 5600M (gfx1010), "
     with pytest.raises(AmbiguousProductError, match=re.escape(expected + "Radeon Pro 5600M (gfx1011)")):
         parse_target_set("5600M")
@@ -116,7 +116,7 @@ def test_a_name_of_several_gpus_lists_them() -> None:
         "gfx1100 mi300x",
     ],
 )
-def test_products_are_words_of_a_set_even_with_spaces(words: str | list[str]) -> None:
+def test_products_with_or_without_spaces_are_accepted_in_a_set(words: str | list[str]) -> None:
     assert parse_target_set(words).words == ("gfx942", "gfx1100")
 
 
@@ -150,11 +150,11 @@ def test_the_case_of_a_word_does_not_matter(text: str, words: tuple[str, ...]) -
         ("foo official@7.1", ["foo", "official@7.1"]),
     ],
 )
-def test_words_without_a_meaning_that_follow_one_another_are_one_name(text: str, names: list[str]) -> None:
+def test_consecutive_unknown_words_form_one_name(text: str, names: list[str]) -> None:
     assert target_words([text]) == names
 
 
-def test_a_message_about_an_unknown_product_quotes_its_whole_name() -> None:
+def test_the_error_for_an_unknown_product_quotes_its_whole_name() -> None:
     expected = (
         "'Ryzen AI MAX+ 999' isn't a known GPU target, family, product, or policy. Similar names: Ryzen-AI-Max+-395, "
     )
@@ -172,7 +172,7 @@ def test_a_message_about_an_unknown_product_quotes_its_whole_name() -> None:
         ("radeon", "radeon", ""),
     ],
 )
-def test_the_words_of_a_product_that_is_unknown_are_one_name(words: str, unknown: str, others: str) -> None:
+def test_the_words_of_an_unknown_product_form_one_name(words: str, unknown: str, others: str) -> None:
     assert target_words([words]) == [unknown, *others.split()]
     with pytest.raises(UnknownTargetError) as caught:
         parse_target_set(words)
@@ -180,15 +180,15 @@ def test_the_words_of_a_product_that_is_unknown_are_one_name(words: str, unknown
 
 
 @pytest.mark.parametrize("word", ["gfx115x", "GFX115X", "gfx115X-all"])
-def test_a_family_of_all_gpus_has_a_short_name(word: str) -> None:
+def test_a_family_that_covers_all_gpus_of_a_series_has_a_short_name(word: str) -> None:
     assert parse_target_set(word).words == ("gfx1150", "gfx1151", "gfx1152", "gfx1153")
 
 
-def test_a_target_is_no_short_name_of_a_family() -> None:
+def test_a_target_is_not_a_short_family_name() -> None:
     assert parse_target_set("gfx950:xnack+").words == ("gfx950:xnack+",)
 
 
-def test_what_is_neither_a_target_nor_a_product_is_unknown() -> None:
+def test_a_name_that_is_neither_a_target_nor_a_product_is_unknown() -> None:
     with pytest.raises(UnknownTargetError, match="'RX-9999' isn't a known GPU target, family, product, or policy"):
         parse_target_set("RX-9999")
 
@@ -208,7 +208,7 @@ def test_a_printed_target_id_parses_to_itself(target: TargetId) -> None:
 
 
 @given(st.lists(_known_ids(), min_size=1, max_size=8, unique_by=lambda target: target.processor))
-def test_a_set_reads_back_from_every_spelling(ids: list[TargetId]) -> None:
+def test_a_set_round_trips_through_every_spelling(ids: list[TargetId]) -> None:
     targets = TargetSet.of(ids)
     for text in (
         spell_cmake(targets),
@@ -225,7 +225,7 @@ def test_order_and_repetition_do_not_matter(words: list[str]) -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_parsed_or_refused_with_an_error_of_ours(text: str) -> None:
+def test_any_text_is_parsed_or_refused_with_a_rocwheel_error(text: str) -> None:
     with suppress(RocwheelError):
         assert parse_target_set(text).ids
 
@@ -271,7 +271,7 @@ def test_supported_means_official_and_unofficial() -> None:
         pytest.param("10.0", "", id="all siblings are official"),
     ],
 )
-def test_extended_adds_what_runs_official_code_under_another_name(version: str, added: str) -> None:
+def test_extended_adds_targets_that_run_official_code_under_another_name(version: str, added: str) -> None:
     extended = set(parse_target_set(f"extended@{version}"))
     assert str(TargetSet.of(extended - set(parse_target_set(f"official@{version}")))) == added
     assert extended >= set(parse_target_set(f"official@{version}"))
@@ -281,11 +281,11 @@ def test_all_means_every_specific_processor() -> None:
     assert len(parse_target_set("all")) == len(load_catalog().targets)
 
 
-def test_native_means_what_detection_finds() -> None:
+def test_native_means_the_detected_targets() -> None:
     assert str(parse_target_set("native gfx906", native=lambda: ["gfx1100", "gfx1036"])) == "gfx906;gfx1036;gfx1100"
 
 
-def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
+def test_features_after_a_word_apply_to_all_of_its_targets() -> None:
     assert str(parse_target_set("native:xnack-", native=lambda: ["gfx90a"])) == "gfx90a:xnack-"
     message = (
         "--targets: 'gfx1030:xnack+' sets xnack, which compilers don't accept for its processor; expected no features"
@@ -294,18 +294,18 @@ def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
         parse_target_set("official@5.0:xnack+", source="--targets")
 
 
-def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
+def test_a_setting_is_recognized_only_at_the_start_of_a_word() -> None:
     with pytest.raises(InputError, match=re.escape("'x-DGPU_TARGETS=gfx906' isn't a target ID")):
         parse_target_set("x-DGPU_TARGETS=gfx906")
 
 
-def test_native_is_refused_where_nothing_detects() -> None:
+def test_native_is_refused_without_detection() -> None:
     with pytest.raises(InputError, match="'native' means the GPUs of this machine, but GPUs aren't detected here") as e:
         parse_target_set("native")
     assert e.value.remedy == "To print the targets of this machine, use 'rocwheel targets detect'."
 
 
-def test_no_target_is_fine_where_none_is_needed() -> None:
+def test_no_targets_are_accepted_if_none_are_required() -> None:
     assert parse_target_set(" ; ", required=False) == TargetSet()
 
 
@@ -401,7 +401,7 @@ def test_several_bad_words_are_reported_together() -> None:
         parse_target_set("gfx1030:xnack+ gfx906 gfx1100:sramecc-")
 
 
-def test_more_words_than_anybody_means_are_refused_at_once() -> None:
+def test_too_many_words_are_refused_at_once() -> None:
     with pytest.raises(InputError, match=r"^GPU targets: contains 1001 words for GPU targets; expected at most 1000$"):
         parse_target_set("a1 b2 " * 500 + "c3")
 
@@ -410,19 +410,19 @@ NAMES = st.lists(st.sampled_from([target.name for target in load_catalog().targe
 
 
 @given(NAMES)
-def test_families_stand_for_just_the_targets_they_were_made_of(names: list[str]) -> None:
+def test_families_expand_to_exactly_the_targets_they_were_folded_from(names: list[str]) -> None:
     targets = parse_target_set(names)
     assert parse_target_set(fold_to_families(targets)) == targets
 
 
 @given(NAMES)
-def test_generics_serve_every_target_they_were_made_of(names: list[str]) -> None:
+def test_generics_cover_every_target_they_were_folded_from(names: list[str]) -> None:
     targets = parse_target_set(names)
     folded = fold_to_generics(targets).ids
     assert all(covers(folded, target) for target in targets)
 
 
-def test_the_largest_family_that_is_filled_is_named() -> None:
+def test_folding_prefers_the_largest_complete_family() -> None:
     assert fold_to_families(parse_target_set("gfx103X-all gfx942 gfx1100")) == ("gfx103X-all", "gfx942", "gfx1100")
 
 
@@ -433,18 +433,18 @@ def test_a_target_with_features_belongs_to_no_family() -> None:
     )
 
 
-def test_features_stay_where_the_generic_has_them() -> None:
+def test_features_are_kept_if_the_generic_supports_them() -> None:
     assert str(fold_to_generics(parse_target_set("gfx942:xnack+ gfx906:sramecc+"))) == (
         "gfx906:sramecc+;gfx9-4-generic:xnack+"
     )
 
 
-def test_members_that_name_different_features_share_generic_code_that_names_none() -> None:
+def test_members_with_different_features_share_generic_code_without_features() -> None:
     assert str(fold_to_generics(parse_target_set("gfx900 gfx902:xnack+ gfx942:xnack+"))) == (
         "gfx9-generic;gfx9-4-generic:xnack+"
     )
 
 
-def test_nothing_folds_to_nothing() -> None:
+def test_sets_that_cannot_be_folded_are_unchanged() -> None:
     assert fold_to_families(TargetSet()) == ()
     assert fold_to_generics(TargetSet((TargetId("gfx803"),))) == TargetSet((TargetId("gfx803"),))

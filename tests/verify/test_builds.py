@@ -41,13 +41,13 @@ def faults(build: Path) -> list[Fault]:
         return list(verify_build(build / "rocwheel-build.json", executor, SILENT).faults)
 
 
-def test_a_build_as_it_was_written_has_no_fault(build: Path) -> None:
+def test_an_unchanged_build_has_no_faults(build: Path) -> None:
     with ThreadPoolExecutor(2) as executor:
         found = verify_build(build / "rocwheel-build.json", executor, SILENT)
     assert (found.kind, found.files, found.size, found.faults) == ("build", 3, 6, ())
 
 
-def test_the_wheels_of_a_build_are_opened(tmp_path: Path) -> None:
+def test_the_wheels_of_a_build_are_verified_too(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "a", {"a/x": b"1"})
     with ZipFile(wheel, "a") as archive:  # a manifest can vouch for a file that was changed before it was hashed
         archive.writestr("a/planted.py", b"import os")
@@ -57,7 +57,7 @@ def test_the_wheels_of_a_build_are_opened(tmp_path: Path) -> None:
     ]
 
 
-def test_a_changed_a_missing_and_an_extra_file_are_named_together(build: Path) -> None:
+def test_changed_missing_and_extra_files_are_reported_together(build: Path) -> None:
     (build / "dist/a.whl").write_bytes(b"aaab")
     (build / "dist/f/b.whl").unlink()
     (build / "dist/f/c.whl").touch()
@@ -73,7 +73,7 @@ def test_a_changed_a_missing_and_an_extra_file_are_named_together(build: Path) -
     ]
 
 
-def test_another_size_is_told_without_a_hash(build: Path) -> None:
+def test_a_different_size_is_reported_without_hashing(build: Path) -> None:
     (build / "dist/a.whl").write_bytes(b"a")
     assert faults(build) == [Fault("changed", f"{build}/dist/a.whl", "has 1 byte", "4 bytes")]
 
@@ -90,7 +90,7 @@ def test_any_flipped_byte_is_found(build: Path, name: str, place: int, mask: int
     assert faults(build) == []
 
 
-def test_links_are_told_and_not_followed(build: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_symlinks_are_reported_and_not_followed(build: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "b.whl").write_bytes(b"bb")
     (build / "dist/a.whl").rename(elsewhere / "a.whl")
@@ -105,19 +105,19 @@ def test_links_are_told_and_not_followed(build: Path, tmp_path_factory: pytest.T
     ]
 
 
-def test_a_folder_of_a_build_may_be_named_through_a_link(build: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_build_folder_may_be_given_through_a_link(build: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     link = tmp_path_factory.mktemp("links") / "latest"
     link.symlink_to(build)
     assert faults(link) == []
 
 
-def test_what_an_index_writes_and_unfinished_files_are_not_extra(build: Path) -> None:
+def test_index_files_and_unfinished_files_are_not_extra(build: Path) -> None:
     for name in ("index.html", "index.json", "a.whl.metadata", ".a.whl.abcdefgh.rocwheel"):
         (build / "dist" / name).touch()
     assert faults(build) == []
 
 
-def test_other_checksums_beside_the_manifest_are_told(build: Path) -> None:
+def test_different_checksums_beside_the_manifest_are_reported(build: Path) -> None:
     (build / "SHA256SUMS").write_text("")
     assert faults(build) == [
         Fault("changed", f"{build}/SHA256SUMS", "contains different checksums", "the checksums in the manifest"),
@@ -126,13 +126,13 @@ def test_other_checksums_beside_the_manifest_are_told(build: Path) -> None:
     assert faults(build) == []
 
 
-def test_a_folder_in_the_place_of_an_output_is_changed(build: Path) -> None:
+def test_a_folder_in_place_of_an_output_is_reported_as_changed(build: Path) -> None:
     (build / "dist/a.whl").unlink()
     (build / "dist/a.whl").mkdir()
     assert faults(build) == [Fault("changed", f"{build}/dist/a.whl", "isn't a file", "a file")]
 
 
-def test_missing_checksums_are_no_fault_and_a_link_to_nowhere_is_one(build: Path) -> None:
+def test_missing_checksums_are_not_a_fault_but_a_dangling_link_is(build: Path) -> None:
     (build / "SHA256SUMS").unlink()
     assert faults(build) == []
     (build / "SHA256SUMS").symlink_to("nowhere")

@@ -23,7 +23,7 @@ def verified(path: Path) -> Verified:
         return verify_checksums(path, executor, SILENT)
 
 
-def test_missing_changed_and_outer_files_are_named(tmp_path: Path) -> None:
+def test_missing_changed_and_outside_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "good").write_bytes(b"good")
     (tmp_path / "bad").write_bytes(b"bad")
     digest = hashlib.sha256(b"good").hexdigest()
@@ -39,7 +39,7 @@ def test_missing_changed_and_outer_files_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_list_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_list_is_refused(tmp_path: Path) -> None:
     (tmp_path / "SHA256SUMS").write_text("no")
     with pytest.raises(InputError, match="is invalid on line 1: 'no'"):
         verified(tmp_path / "SHA256SUMS")

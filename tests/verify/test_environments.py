@@ -43,13 +43,13 @@ def site(tmp_path: Path) -> Path:
     return site
 
 
-def test_an_environment_that_pip_made_has_no_fault(site: Path) -> None:
+def test_an_environment_made_by_pip_has_no_faults(site: Path) -> None:
     found = verified(site)
     assert (found.kind, found.faults, found.unchecked) == ("environment", (), 2)
     assert found.files > 6
 
 
-def test_changed_and_missing_files_are_named(site: Path) -> None:
+def test_changed_and_missing_files_are_reported(site: Path) -> None:
     (site / "demo/a.py").write_bytes(b"a = 2\n")
     (site / "demo/b.py").unlink()
     (site / "demo/extra.py").touch()  # of nobody, which no RECORD speaks of
@@ -64,13 +64,13 @@ def test_changed_and_missing_files_are_named(site: Path) -> None:
     ]
 
 
-def test_changed_bytecode_is_no_fault(site: Path) -> None:
+def test_changed_bytecode_is_not_a_fault(site: Path) -> None:
     for path in site.rglob("*.pyc"):
         path.write_bytes(b"changed")
     assert verified(site).faults == ()
 
 
-def test_rows_that_lead_out_of_the_environment_are_not_followed(site: Path, tmp_path: Path) -> None:
+def test_rows_that_point_outside_the_environment_are_not_followed(site: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("mine")
     record = next(site.glob("*.dist-info/RECORD"))
     record.write_text(record.read_text() + "../secret,sha256=AAAA,4\n/etc/hostname,sha256=AAAA,4\n")
@@ -78,7 +78,7 @@ def test_rows_that_lead_out_of_the_environment_are_not_followed(site: Path, tmp_
     assert (found.faults, found.unchecked) == ((), 4)
 
 
-def test_scripts_of_a_virtual_environment_are_compared(tmp_path: Path) -> None:
+def test_scripts_in_a_virtual_environment_are_compared(tmp_path: Path) -> None:
     folder = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     assert verified(folder).faults == ()
@@ -87,7 +87,7 @@ def test_scripts_of_a_virtual_environment_are_compared(tmp_path: Path) -> None:
     assert (fault.kind, fault.place) == ("changed", f"{folder}/bin/pip")
 
 
-def test_a_record_that_is_missing_or_damaged_is_named(site: Path) -> None:
+def test_a_missing_or_damaged_record_is_reported(site: Path) -> None:
     record = next(site.glob("*.dist-info/RECORD"))
     record.unlink()
     assert [fault.text for fault in verified(site).faults] == [f"{record}: is missing; expected a file"]
@@ -96,7 +96,7 @@ def test_a_record_that_is_missing_or_damaged_is_named(site: Path) -> None:
     assert (fault.kind, fault.found) == ("damaged", "can't be read (Is a directory)")
 
 
-def test_a_file_of_two_packages_is_compared_with_the_rows_of_both(site: Path) -> None:
+def test_a_file_listed_by_two_packages_is_compared_with_both_rows(site: Path) -> None:
     other = site / "other-1.dist-info"
     other.mkdir()
     hash_of_nothing = "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
@@ -107,9 +107,7 @@ def test_a_file_of_two_packages_is_compared_with_the_rows_of_both(site: Path) ->
 
 
 @pytest.mark.parametrize(("name", "kinds", "unchecked"), [("b.py", ["unlisted"], 2), ("c.txt", [], 3)])
-def test_a_row_without_a_hash_is_a_fault_for_code_and_not_compared_else(
-    site: Path, name: str, kinds: list[str], unchecked: int
-) -> None:
+def test_a_row_without_a_hash_is_a_fault_only_for_code(site: Path, name: str, kinds: list[str], unchecked: int) -> None:
     before = verified(site).files
     (site / "demo" / name).write_text("changed")
     record = next(site.glob("*.dist-info/RECORD"))
@@ -120,7 +118,7 @@ def test_a_row_without_a_hash_is_a_fault_for_code_and_not_compared_else(
     assert (found.files, found.unchecked) == (before - (not kinds), unchecked)
 
 
-def test_every_site_packages_of_an_environment_is_compared_once(tmp_path: Path) -> None:
+def test_every_site_packages_folder_of_an_environment_is_compared_once(tmp_path: Path) -> None:
     for name, text in (("lib/python3.11", "good"), ("lib64/python3.12", "bad")):
         info = tmp_path / name / "site-packages/demo-1.dist-info"
         info.mkdir(parents=True)
@@ -155,14 +153,14 @@ def told(site: Path) -> list[tuple[str, str]]:
     return [(fault.kind, fault.place.removeprefix(f"{site}/")) for fault in verified(site).faults]
 
 
-def test_a_name_in_record_that_is_not_utf8_is_that_of_its_file(tmp_path: Path) -> None:
+def test_a_record_entry_that_is_not_utf8_matches_its_file(tmp_path: Path) -> None:
     install(tmp_path, "demo", {"demo/\udcff.txt": b"a"})
     assert (verified(tmp_path).files, told(tmp_path)) == (1, [])
     (tmp_path / "demo/\udcff.txt").write_bytes(b"b")
     assert told(tmp_path) == [("changed", "demo/\udcff.txt")]
 
 
-def test_a_file_that_was_added_to_a_folder_of_rocm_is_a_fault(tmp_path: Path) -> None:
+def test_a_file_added_to_a_rocm_folder_is_a_fault(tmp_path: Path) -> None:
     install(tmp_path, "core", {"_rocm_sdk_core/lib/a.so": b"a", "other/b.py": b"b"})
     (tmp_path / "_rocm_sdk_core/lib/__pycache__").mkdir()
     (tmp_path / "_rocm_sdk_core/lib/__pycache__/a.pyc").touch()
@@ -173,7 +171,7 @@ def test_a_file_that_was_added_to_a_folder_of_rocm_is_a_fault(tmp_path: Path) ->
     assert told(tmp_path) == [("extra", "_rocm_sdk_core/folder"), ("extra", "_rocm_sdk_core/lib/added.so")]
 
 
-def test_what_rocm_sdk_adds_to_the_development_tree_is_no_fault(tmp_path: Path) -> None:
+def test_files_that_rocm_sdk_adds_to_the_development_tree_are_not_faults(tmp_path: Path) -> None:
     tree = tmp_path / "_rocm_sdk_devel"
     install(tmp_path, "devel", {"_rocm_sdk_devel/a.h": b"a"}, "_rocm_sdk_devel,,\n_rocm_sdk_devel/.expanded.json,,\n")
     install(tmp_path, "device", {f"_rocm_sdk_libraries/lib/{name}": b"kernels" for name in ("a.co", "b.co", "c.co")})
@@ -191,14 +189,14 @@ def test_what_rocm_sdk_adds_to_the_development_tree_is_no_fault(tmp_path: Path) 
     assert told(tmp_path) == [("extra", "_rocm_sdk_devel/lib/added.co"), ("changed", "_rocm_sdk_devel/lib/c.co")]
 
 
-def test_a_development_tree_that_is_being_made_is_no_fault(tmp_path: Path) -> None:
+def test_a_development_tree_under_construction_is_not_a_fault(tmp_path: Path) -> None:
     install(tmp_path, "devel", {"rocm_sdk_devel/_devel.tar": b"a"}, "_rocm_sdk_devel,,\nrocm_sdk_devel,,\n")
     (tmp_path / "_rocm_sdk_devel").mkdir()
     (tmp_path / "_rocm_sdk_devel/a.h").touch()
     assert told(tmp_path) == []
 
 
-def test_metadata_that_lead_out_of_the_environment_are_a_fault(tmp_path: Path) -> None:
+def test_metadata_linked_from_outside_the_environment_is_a_fault(tmp_path: Path) -> None:
     site = tmp_path / "venv/lib/python3.11/site-packages"
     install(site, "demo", {"demo.py": b"a"})
     (site / "demo-1.dist-info").rename(site / "elsewhere")

@@ -51,14 +51,14 @@ def place(index: Path, suffix: str = "") -> Path:
     return next(path for path in index.parent.rglob(f"{WHEEL}{suffix}") if path.is_file())
 
 
-def test_an_index_as_it_was_written_has_no_fault(index: Path) -> None:
+def test_an_unchanged_index_has_no_faults(index: Path) -> None:
     found = verified(index)
     assert (found.kind, found.files, found.faults, found.unchecked) == ("index", 2, (), 0)
     assert found.size > 500
     assert is_local_index(index)
 
 
-def test_the_size_of_an_index_is_that_of_its_files_where_no_page_tells_it(index: Path) -> None:
+def test_the_size_of_an_index_is_taken_from_its_files_if_no_page_gives_sizes(index: Path) -> None:
     size = sum(path.stat().st_size for path in (index.parent / "dist").glob("*.whl"))
     assert verified(index).size == size
     for page in index.rglob("index.json"):
@@ -68,7 +68,7 @@ def test_the_size_of_an_index_is_that_of_its_files_where_no_page_tells_it(index:
     assert 0 < verified(index).size < size
 
 
-def test_a_flipped_byte_of_a_wheel_is_found(index: Path) -> None:
+def test_a_flipped_byte_in_a_wheel_is_found(index: Path) -> None:
     wheel = index.parent / "dist" / WHEEL
     data = bytearray(wheel.read_bytes())
     data[40] ^= 1
@@ -76,7 +76,7 @@ def test_a_flipped_byte_of_a_wheel_is_found(index: Path) -> None:
     assert [(kind, found) for kind, _, found in told(index)] == [("changed", "has")]
 
 
-def test_an_address_that_no_file_can_have_is_a_fault_of_its_page(index: Path) -> None:
+def test_an_impossible_file_address_is_a_fault_of_its_page(index: Path) -> None:
     change_page(index, "index.html", "dist/", "d%00/")
     assert ("damaged", "simple/alpha/index.html", "lists") in told(index)
 
@@ -88,7 +88,7 @@ def test_a_missing_wheel_is_found(index: Path) -> None:
     assert [(kind, found) for kind, _, found in told(index)] == [("missing", "is")]
 
 
-def test_other_metadata_than_those_that_the_page_promises_are_found(index: Path) -> None:
+def test_metadata_that_differs_from_the_page_is_found(index: Path) -> None:
     path = place(index, ".metadata")
     path.chmod(0o644)
     path.write_bytes(path.read_bytes() + b"\n")
@@ -97,13 +97,13 @@ def test_other_metadata_than_those_that_the_page_promises_are_found(index: Path)
     assert [kind for kind, _, _ in told(index)] == ["missing"]
 
 
-def test_a_page_that_is_missing_or_damaged_is_found(index: Path) -> None:
+def test_a_missing_or_damaged_page_is_found(index: Path) -> None:
     (index / "beta/index.html").unlink()
     (index / "alpha/index.json").write_text("{")
     assert told(index) == [("damaged", "simple/alpha/index.json", "is"), ("missing", "simple/beta/index.html", "is")]
 
 
-def test_pages_that_disagree_about_projects_are_told(index: Path) -> None:
+def test_pages_that_disagree_about_projects_are_reported(index: Path) -> None:
     page = index / "index.json"
     page.write_text(page.read_text().replace('"beta"', '"alpha"'))
     assert told(index) == [("unlisted", "simple/index.json", "doesn't")]
@@ -123,7 +123,7 @@ def change_page(index: Path, name: str, old: str, new: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["index.json", "index.html"])
-def test_a_page_whose_hash_is_not_that_of_the_file_is_at_fault_itself(index: Path, name: str) -> None:
+def test_a_page_with_a_wrong_file_hash_is_reported_itself(index: Path, name: str) -> None:
     sha256 = sha256_of(index)
     page = change_page(index, name, sha256, "0" * 64)
     [fault] = verified(index).faults
@@ -131,7 +131,7 @@ def test_a_page_whose_hash_is_not_that_of_the_file_is_at_fault_itself(index: Pat
     assert (fault.found, fault.expected) == (f"lists {WHEEL} with the SHA-256 {'0' * 64}", f"{sha256}")
 
 
-def test_a_page_whose_size_is_not_that_of_the_file_is_at_fault_itself(index: Path) -> None:
+def test_a_page_with_a_wrong_file_size_is_reported_itself(index: Path) -> None:
     size = (index.parent / "dist" / WHEEL).stat().st_size
     page = change_page(index, "index.json", f'"size": {size}', '"size": 7')
     [fault] = verified(index).faults
@@ -139,7 +139,7 @@ def test_a_page_whose_size_is_not_that_of_the_file_is_at_fault_itself(index: Pat
     assert (fault.found, fault.expected) == (f"lists {WHEEL} with 7 bytes", f"{size}")
 
 
-def test_a_page_whose_hash_of_core_metadata_is_another_is_at_fault_itself(index: Path) -> None:
+def test_a_page_with_a_wrong_metadata_hash_is_reported_itself(index: Path) -> None:
     sha256 = hashlib.sha256(place(index, ".metadata").read_bytes()).hexdigest()
     page = change_page(index, "index.html", sha256, "0" * 64)
     [fault] = verified(index).faults
@@ -147,7 +147,7 @@ def test_a_page_whose_hash_of_core_metadata_is_another_is_at_fault_itself(index:
     assert fault.found == f"lists core metadata of {WHEEL} with the SHA-256 {'0' * 64}"
 
 
-def test_a_file_that_is_what_no_page_says_is_at_fault(index: Path) -> None:
+def test_a_file_that_matches_no_page_is_reported(index: Path) -> None:
     change_page(index, "index.json", sha256_of(index), "0" * 64)
     (index.parent / "dist" / WHEEL).write_bytes(b"changed")
     faults = verified(index).faults
@@ -158,19 +158,19 @@ def test_a_file_that_is_what_no_page_says_is_at_fault(index: Path) -> None:
     }
 
 
-def test_a_page_that_lists_the_files_of_a_folder_makes_no_index_of_it(index: Path) -> None:
+def test_a_page_that_lists_the_files_of_a_folder_does_not_make_the_folder_an_index(index: Path) -> None:
     dist = index.parent / "dist"
     links = "".join(f'<a href="{path.name}">{path.name}</a>' for path in dist.glob("*.whl"))
     (dist / "index.html").write_text(f"<html>{links}</html>")
     assert (is_local_index(dist), is_project_folder(dist)) == (False, False)
 
 
-def test_the_folder_of_a_project_is_no_index(index: Path) -> None:
+def test_a_project_folder_is_not_an_index(index: Path) -> None:
     assert (is_local_index(index / "alpha"), is_project_folder(index / "alpha")) == (False, True)
     assert (is_local_index(index), is_project_folder(index)) == (True, False)
 
 
-def test_a_file_that_one_page_alone_lists_is_told(index: Path) -> None:
+def test_a_file_listed_on_only_one_page_is_reported(index: Path) -> None:
     page = index / "alpha/index.json"
     document = json.loads(page.read_text())
     page.write_text(json.dumps(document | {"files": []}))
@@ -179,7 +179,7 @@ def test_a_file_that_one_page_alone_lists_is_told(index: Path) -> None:
     assert (fault.found, fault.expected) == (f"doesn't list {WHEEL}", "the same contents as the other page")
 
 
-def test_core_metadata_that_one_page_alone_promises_are_told(index: Path) -> None:
+def test_core_metadata_listed_on_only_one_page_is_reported(index: Path) -> None:
     page = index / "alpha/index.json"
     document = json.loads(page.read_text())
     for name in ("core-metadata", "dist-info-metadata"):
@@ -188,7 +188,7 @@ def test_core_metadata_that_one_page_alone_promises_are_told(index: Path) -> Non
     assert [kind for kind, _, _ in told(index)] == ["unlisted", "unlisted"]
 
 
-def test_a_page_of_all_projects_that_is_damaged_makes_no_other_folder_of_an_index(tmp_path: Path) -> None:
+def test_a_damaged_index_json_makes_a_folder_an_index_but_unrelated_html_does_not(tmp_path: Path) -> None:
     make_wheel(tmp_path, "alpha", {"alpha.py": b"1\n"})
     (tmp_path / "index.json").write_text("{")
     assert is_local_index(tmp_path)
@@ -198,7 +198,7 @@ def test_a_page_of_all_projects_that_is_damaged_makes_no_other_folder_of_an_inde
     assert not is_local_index(tmp_path)
 
 
-def test_the_indexes_of_families_are_verified_with_that_of_all(tmp_path: Path) -> None:
+def test_family_indexes_are_verified_with_the_main_index(tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b"1\n"})
     wheel = make_wheel(tmp_path / "dist/gfx94X-dcgpu", "beta", {"beta.py": b"1\n"})
     write_indexes([tmp_path / "dist"], tmp_path / "simple")

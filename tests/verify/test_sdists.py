@@ -21,14 +21,14 @@ def make(path: Path, text: str = "Metadata-Version: 2.2\nName: rocm\nVersion: 7.
     return path
 
 
-def test_a_good_sdist_has_no_fault(tmp_path: Path) -> None:
+def test_a_valid_sdist_has_no_faults(tmp_path: Path) -> None:
     path = make(tmp_path / "rocm-7.0.tar.gz")
     found = verify_sdist(path)
     assert (found.kind, found.files, found.unchecked, found.faults) == ("sdist", 1, 1, ())
     assert found.size == path.stat().st_size
 
 
-def test_a_sdist_that_is_renamed_or_damaged_is_told(tmp_path: Path) -> None:
+def test_a_renamed_or_damaged_sdist_is_reported(tmp_path: Path) -> None:
     other = make(tmp_path / "rocm-7.1.tar.gz")
     place = f"{other}!PKG-INFO"
     found = "its metadata has the version '7.0'"
@@ -41,19 +41,19 @@ def test_a_sdist_that_is_renamed_or_damaged_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["rocm.tar.gz", "notes.tar.gz"])
-def test_a_name_that_no_sdist_has_is_told(tmp_path: Path, name: str) -> None:
+def test_an_invalid_sdist_name_is_reported(tmp_path: Path, name: str) -> None:
     path = make(tmp_path / name)
     [fault] = verify_sdist(path).faults
     assert (fault.place, fault.found) == (str(path), "isn't a valid wheel or sdist file name")
 
 
-def test_a_sdist_without_metadata_is_told(tmp_path: Path) -> None:
+def test_an_sdist_without_metadata_is_reported(tmp_path: Path) -> None:
     write_sdist(tmp_path / "rocm-7.0.tar.gz", "rocm-7.0", {"setup.py": b""}, mtime=0)
     [fault] = verify_sdist(tmp_path / "rocm-7.0.tar.gz").faults
     assert (fault.kind, fault.place) == ("missing", f"{tmp_path}/rocm-7.0.tar.gz!PKG-INFO")
 
 
-def test_a_sdist_with_other_metadata_behind_its_own_is_told(tmp_path: Path) -> None:
+def test_an_sdist_with_duplicate_metadata_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "rocm-7.0.tar.gz"
     text = b"Metadata-Version: 2.2\nName: rocm\nVersion: 7.0\n"
     names = ("rocm-7.0/PKG-INFO", "rocm-7.0/./PKG-INFO")

@@ -40,7 +40,7 @@ def rewrite(wheel: Path, change: Callable[[dict[str, bytes]], object]) -> None:
             archive.writestr(name, data)
 
 
-def test_a_good_wheel_has_no_fault(wheel: Path) -> None:
+def test_a_valid_wheel_has_no_faults(wheel: Path) -> None:
     found = verified(wheel)
     assert (found.kind, found.files, found.faults) == ("wheel", 6, ())
     assert found.size == sum(info.file_size for info in zipfile.ZipFile(wheel).infolist())
@@ -69,7 +69,7 @@ def test_headers_and_names_that_installers_refuse_are_faults(wheel: Path) -> Non
     )
 
 
-def test_changed_missing_and_extra_members_are_named_with_both_hashes(wheel: Path) -> None:
+def test_changed_missing_and_extra_members_are_reported_with_both_hashes(wheel: Path) -> None:
     def change(members: dict[str, bytes]) -> None:
         members["demo/a.py"] = b"a = 2\n"
         del members["demo/b.py"]
@@ -88,7 +88,7 @@ def test_changed_missing_and_extra_members_are_named_with_both_hashes(wheel: Pat
     )
 
 
-def test_a_flipped_byte_of_a_packed_member_is_damage(wheel: Path) -> None:
+def test_a_flipped_byte_in_a_compressed_member_is_reported_as_damage(wheel: Path) -> None:
     data = bytearray(wheel.read_bytes())
     place = data.index(b"demo/a.py") + len(b"demo/a.py")
     data[place + 3] ^= 1
@@ -110,7 +110,9 @@ def test_a_flipped_byte_of_a_packed_member_is_damage(wheel: Path) -> None:
     ],
     ids=["size", "md5", "none"],
 )
-def test_rows_that_prove_nothing_are_told(wheel: Path, old: bytes, new: bytes, fault: tuple[str, str, str]) -> None:
+def test_rows_without_a_correct_size_and_strong_hash_are_reported(
+    wheel: Path, old: bytes, new: bytes, fault: tuple[str, str, str]
+) -> None:
     def change(members: dict[str, bytes]) -> None:
         lines = members[f"{INFO}/RECORD"].splitlines(keepends=True)
         lines = [line.replace(old, new) if line.startswith(b"demo/a.py,") else line for line in lines]
@@ -120,7 +122,7 @@ def test_rows_that_prove_nothing_are_told(wheel: Path, old: bytes, new: bytes, f
     assert [(one.kind, one.found, one.expected) for one in verified(wheel).faults] == [fault]
 
 
-def test_a_member_twice_in_record_is_told(wheel: Path) -> None:
+def test_a_member_listed_twice_in_record_is_reported(wheel: Path) -> None:
     def change(members: dict[str, bytes]) -> None:
         row = next(line for line in members[f"{INFO}/RECORD"].splitlines() if line.startswith(b"demo/a.py,"))
         members[f"{INFO}/RECORD"] += row + b"\n"
@@ -131,7 +133,7 @@ def test_a_member_twice_in_record_is_told(wheel: Path) -> None:
     ]
 
 
-def test_a_wheel_without_record_and_a_file_that_is_no_archive_are_damaged(wheel: Path, tmp_path: Path) -> None:
+def test_a_wheel_without_record_and_a_file_that_is_not_an_archive_are_faults(wheel: Path, tmp_path: Path) -> None:
     rewrite(wheel, lambda members: members.pop(f"{INFO}/RECORD"))
     assert [fault.text for fault in verified(wheel).faults] == [
         f"{wheel}: has no {INFO}/RECORD; expected a RECORD that lists its members"
@@ -141,7 +143,7 @@ def test_a_wheel_without_record_and_a_file_that_is_no_archive_are_damaged(wheel:
     assert (fault.kind, fault.found) == ("damaged", "is a damaged archive (File is not a zip file)")
 
 
-def test_a_name_that_is_not_utf8_is_that_of_its_member(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_matched_to_its_member_and_reported(tmp_path: Path) -> None:
     """Archives have such names in code page 437, and RECORD has the bytes."""
     name = b"demo/\xff.txt"
     wheel = make_wheel(tmp_path, "demo", {"demo/?.txt": b"a"})

@@ -20,12 +20,12 @@ def names_in(path: Path) -> list[tuple[str, str]]:
     return [("", str(f)) if isinstance(f, InputError) else (f.name, f.place) for f in find_binaries(path)]
 
 
-def test_a_given_file_comes_whatever_is_in_it(tmp_path: Path) -> None:
+def test_a_given_file_is_returned_whatever_its_content(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     assert names_in(tmp_path / "text") == [(f"{tmp_path}/text", "")]
 
 
-def test_binaries_of_a_folder_and_of_its_wheels_come_in_order(tmp_path: Path) -> None:
+def test_binaries_in_a_folder_and_its_wheels_are_returned_in_order(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b/x.hipfb").write_bytes(BUNDLE)
     (tmp_path / "b/text").write_text("text")
@@ -34,7 +34,7 @@ def test_binaries_of_a_folder_and_of_its_wheels_come_in_order(tmp_path: Path) ->
     assert names_in(tmp_path) == [(f"{wheel}!a/lib/z.hipfb", "a/lib/z.hipfb"), (f"{tmp_path}/b/x.hipfb", "b/x.hipfb")]
 
 
-def test_members_of_a_wheel_are_unpacked_to_be_read(tmp_path: Path) -> None:
+def test_wheel_members_are_unpacked_for_reading(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "a", {"a/z.hipfb": BUNDLE})
     [found] = find_binaries(wheel)
     assert not isinstance(found, InputError)
@@ -42,7 +42,7 @@ def test_members_of_a_wheel_are_unpacked_to_be_read(tmp_path: Path) -> None:
         assert bytes(data[:]) == BUNDLE
 
 
-def test_what_cannot_be_read_comes_as_the_error_that_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_returned_as_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "cut.whl").write_bytes(b"PK\3\4")
     cut = (
@@ -56,7 +56,7 @@ def test_what_cannot_be_read_comes_as_the_error_that_says_so(tmp_path: Path) -> 
     assert len(names_in(tmp_path)) == 1
 
 
-def test_errors_in_a_folder_come_with_the_results(tmp_path: Path) -> None:
+def test_errors_in_a_folder_are_returned_with_the_results(tmp_path: Path) -> None:
     (tmp_path / "x.hipfb").write_bytes(BUNDLE)
     make_wheel(tmp_path, "a", {"a/z.hipfb": BUNDLE * 9})
     results = [

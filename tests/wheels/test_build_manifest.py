@@ -54,7 +54,7 @@ MANIFESTS = st.builds(
 
 
 @given(MANIFESTS)
-def test_what_is_written_is_read_again(manifest: BuildManifest) -> None:
+def test_a_manifest_round_trips(manifest: BuildManifest) -> None:
     assert parse_manifest(render_manifest(manifest), "m") == manifest
 
 
@@ -80,7 +80,7 @@ def test_checksums_have_a_line_for_each_output() -> None:
 GOOD: dict[str, Any] = json.loads(render_manifest(manifest_of({"dist/a.whl": b"a"})))
 
 
-def test_a_manifest_is_given_by_its_file_its_folder_or_that_of_the_packages(tmp_path: Path) -> None:
+def test_a_manifest_is_found_from_its_file_its_folder_or_the_folder_of_the_packages(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     manifest = tmp_path / "rocwheel-build.json"
     manifest.touch()
@@ -95,7 +95,7 @@ def test_a_manifest_is_given_by_its_file_its_folder_or_that_of_the_packages(tmp_
         (".", ".", "rocwheel-build.json"),
     ],
 )
-def test_a_folder_may_be_given_from_within(
+def test_a_folder_may_be_given_relative_to_a_subfolder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, given: str, found: str
 ) -> None:
     (tmp_path / "dist/in").mkdir(parents=True)
@@ -104,7 +104,7 @@ def test_a_folder_may_be_given_from_within(
     assert find_manifest(Path(given)) == Path(found)
 
 
-def test_a_folder_without_a_manifest_is_told_where_it_should_be(tmp_path: Path) -> None:
+def test_the_expected_place_is_returned_for_a_folder_without_a_manifest(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     assert find_manifest(tmp_path / "dist") == tmp_path / "dist" / "rocwheel-build.json"
     assert find_manifest(tmp_path / "gone") == tmp_path / "gone"
@@ -176,12 +176,12 @@ def with_path(path: str) -> bytes:
     ],
     ids=lambda value: str(value[:40]) if isinstance(value, bytes) else None,
 )
-def test_what_is_no_manifest_is_told_in_one_message(data: bytes, found: str) -> None:
+def test_an_invalid_manifest_is_reported_in_one_message(data: bytes, found: str) -> None:
     with pytest.raises(InputError, match=re.escape(found)):
         parse_manifest(data, "m")
 
 
-def test_all_bad_paths_are_told_together() -> None:
+def test_all_bad_paths_are_reported_together() -> None:
     outputs = [GOOD["outputs"][0] | {"path": path} for path in ("/a", "../b", "c", "c")]
     with pytest.raises(ProblemsError) as caught:
         parse_manifest(json.dumps(GOOD | {"outputs": outputs}).encode(), "m")
@@ -195,12 +195,12 @@ def test_all_bad_paths_are_told_together() -> None:
     ]
 
 
-def test_places_whose_names_are_not_utf_8_are_read() -> None:
+def test_paths_that_are_not_utf_8_are_read() -> None:
     document = GOOD | {"inputs": [GOOD["inputs"][0] | {"place": "in/\udcff"}]}
     assert parse_manifest(json.dumps(document).encode(), "m").inputs[0].place == "in/\udcff"
 
 
-def test_keys_of_a_later_rocwheel_are_passed_over() -> None:
+def test_keys_from_a_later_rocwheel_are_ignored() -> None:
     assert parse_manifest(json.dumps(GOOD | {"more": {}}).encode(), "m").rocwheel == "1.0"
 
 
@@ -242,7 +242,7 @@ def statement() -> dict[str, Any]:
     return found
 
 
-def test_the_subject_is_the_file_as_indexes_name_it() -> None:
+def test_the_subject_is_the_file_name_in_indexes() -> None:
     found = statement()
     assert found["_type"] == "https://in-toto.io/Statement/v1"
     assert found["predicateType"] == "https://slsa.dev/provenance/v1"
@@ -271,7 +271,7 @@ def test_the_predicate_has_inputs_parameters_and_the_builder() -> None:
     assert predicate["runDetails"]["byproducts"][0]["name"] == "rocwheel-build.json"
 
 
-def test_the_library_of_in_toto_takes_statement_and_predicate() -> None:
+def test_the_in_toto_library_accepts_the_statement_and_the_predicate() -> None:
     """Which refuses every field that it doesn't know."""
     json_format = pytest.importorskip("google.protobuf.json_format")
     pytest.importorskip("in_toto_attestation")
@@ -290,7 +290,7 @@ def test_the_library_of_in_toto_takes_statement_and_predicate() -> None:
 PLACE_MANIFEST = manifest_of({"dist/a.whl": b"a"})
 
 
-def test_the_manifest_is_written_and_goes_with_its_checksums(tmp_path: Path) -> None:
+def test_the_manifest_and_its_checksums_are_written_and_removed_together(tmp_path: Path) -> None:
     assert write_manifest(tmp_path, PLACE_MANIFEST) == tmp_path / "rocwheel-build.json"
     assert read_manifest(tmp_path / "rocwheel-build.json") == PLACE_MANIFEST
     check_manifest_place(tmp_path)
@@ -299,7 +299,7 @@ def test_the_manifest_is_written_and_goes_with_its_checksums(tmp_path: Path) -> 
     remove_manifest(tmp_path)
 
 
-def test_a_folder_that_is_not_there_yet_is_fine(tmp_path: Path) -> None:
+def test_a_missing_folder_is_accepted(tmp_path: Path) -> None:
     check_manifest_place(tmp_path / "new")
     remove_manifest(tmp_path / "new")
 
@@ -316,7 +316,7 @@ def test_checksums_of_other_files_are_never_replaced(tmp_path: Path, line: str) 
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
-def test_what_is_no_file_is_told_for_both(tmp_path: Path, kind: str) -> None:
+def test_objects_other_than_files_are_reported_for_both_names(tmp_path: Path, kind: str) -> None:
     for name in ("rocwheel-build.json", "SHA256SUMS"):
         if kind == "folder":
             (tmp_path / name).mkdir()
@@ -334,14 +334,14 @@ def test_what_is_no_file_is_told_for_both(tmp_path: Path, kind: str) -> None:
     ]
 
 
-def test_a_manifest_that_can_t_be_removed_is_a_failure(tmp_path: Path) -> None:
+def test_a_manifest_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "rocwheel-build.json").mkdir()
     with pytest.raises(WorkError, match=r"rocwheel-build\.json: can't be written"):
         remove_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("dest_dir", [".", "{}", "../{0.name}"])
-def test_attestations_of_an_earlier_build_go_and_other_files_stay(
+def test_attestations_of_an_earlier_build_are_removed_and_other_files_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dest_dir: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -363,7 +363,7 @@ def test_attestations_of_an_earlier_build_go_and_other_files_stay(
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == [*others]
 
 
-def test_attestations_behind_a_link_are_not_touched(tmp_path: Path) -> None:
+def test_attestations_behind_a_link_are_kept(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other/provenance.json").touch()
     (tmp_path / "attestations").symlink_to("other")

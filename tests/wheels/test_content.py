@@ -46,7 +46,7 @@ def digest_of(data: bytes) -> Digest:
 
 
 @given(st.lists(st.binary(max_size=2000), max_size=6))
-def test_a_digest_is_that_of_the_joined_bytes(parts: list[bytes]) -> None:
+def test_a_digest_equals_the_digest_of_the_joined_bytes(parts: list[bytes]) -> None:
     hasher = Hasher()
     for part in parts:
         hasher.update(part)
@@ -55,12 +55,12 @@ def test_a_digest_is_that_of_the_joined_bytes(parts: list[bytes]) -> None:
     assert digest_content(SequenceContent((sequence, BytesContent(b"tail")))) == digest_of(b"".join([*parts, b"tail"]))
 
 
-def test_a_digest_of_many_steps_is_that_of_the_whole() -> None:
+def test_a_digest_over_many_steps_equals_the_digest_of_the_whole() -> None:
     size = 33 * MIB + 5
     assert digest_content(ZeroContent(size)) == digest_of(bytes(size))
 
 
-def test_a_file_may_be_hashed_in_one_go(tmp_path: Path) -> None:
+def test_a_file_may_be_hashed_at_once(tmp_path: Path) -> None:
     path = tmp_path / "large"
     data = b"0123456789abcdef" * (2 * MIB + 1)
     path.write_bytes(data)
@@ -100,7 +100,7 @@ def read(content: Content, start: int, stop: int) -> bytes:
 
 
 @given(PARTS, st.integers(0, 80), st.integers(0, 80))
-def test_a_range_of_a_sequence_is_that_range_of_the_joined_bytes(parts: list[bytes], start: int, stop: int) -> None:
+def test_a_range_of_a_sequence_equals_the_range_of_the_joined_bytes(parts: list[bytes], start: int, stop: int) -> None:
     joined = b"".join(parts)
     content = SequenceContent(tuple(map(BytesContent, parts)))
     start, stop = sorted((min(start, len(joined)), min(stop, len(joined))))
@@ -109,13 +109,13 @@ def test_a_range_of_a_sequence_is_that_range_of_the_joined_bytes(parts: list[byt
 
 
 @given(PARTS, st.integers(1, 8))
-def test_a_sequence_may_hold_sequences(parts: list[bytes], border: int) -> None:
+def test_a_sequence_may_contain_sequences(parts: list[bytes], border: int) -> None:
     inner = SequenceContent(tuple(map(BytesContent, parts[:border])))
     content = SequenceContent((BytesContent(b"head"), inner, *map(BytesContent, parts[border:])))
     assert read(content, 2, content.size) == b"ad" + b"".join(parts)
 
 
-def test_a_range_of_a_file_leaves_the_rest_out(tmp_path: Path) -> None:
+def test_a_range_of_a_file_excludes_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "archive.tar"
     path.write_bytes(b"..libelf.so..")
     content = FileContent(FileRange(str(path), 2, 9))
@@ -148,7 +148,7 @@ def patched(tmp_path: Path) -> PatchedContent:
         pytest.param(3, 3, b"", id="nothing"),
     ],
 )
-def test_a_range_of_a_patched_file_has_its_changes(
+def test_a_range_of_a_patched_file_includes_its_changes(
     patched: PatchedContent, start: int, stop: int, expected: bytes
 ) -> None:
     assert read(patched, start, stop) == expected
@@ -170,7 +170,7 @@ def test_an_unchanged_range_of_a_patched_file_is_not_copied(
         assert buffer.obj is data[0]
 
 
-def test_a_sequence_opens_more_files_than_a_process_may_have_open(tmp_path: Path) -> None:
+def test_a_sequence_may_have_more_files_than_a_process_may_open(tmp_path: Path) -> None:
     sources = []
     for number in range(100):
         path = tmp_path / f"header-{number}.h"
@@ -235,7 +235,7 @@ def _expected(member: TarFile | TarLink) -> tuple[str, int, str | bytes]:
     return member.path, member.mode, read_all(member.content)
 
 
-def test_gnu_tar_restores_files_modes_links_and_dates(tmp_path: Path, run_tool: RunTool) -> None:
+def test_gnu_tar_restores_files_modes_links_and_times(tmp_path: Path, run_tool: RunTool) -> None:
     long = "/".join(["share/a-long-folder-name"] * 12)
     added: list[TarFile | TarLink] = [
         TarFile("bin/hipcc", 0o755, BytesContent(b"#!/bin/sh\n")),
@@ -252,7 +252,7 @@ def test_gnu_tar_restores_files_modes_links_and_dates(tmp_path: Path, run_tool: 
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 9216, 10240, 20000])
-def test_the_size_is_a_whole_number_of_records(size: int) -> None:
+def test_the_size_is_a_multiple_of_the_record_size(size: int) -> None:
     content = tar_content([TarFile("a", 0o644, BytesContent(bytes(size)))], mtime=0)
     assert content.size % tarfile.RECORDSIZE == 0
     assert len(read_all(content)) == content.size
@@ -264,7 +264,7 @@ def test_the_size_is_a_whole_number_of_records(size: int) -> None:
     assert content.size == len(written.getvalue())
 
 
-def test_a_member_beyond_eight_gigabytes_keeps_its_size() -> None:
+def test_a_member_larger_than_eight_gigabytes_keeps_its_size() -> None:
     """The size field of the old header ends there; pax carries it as text."""
     size = 9 << 30
     content = tar_content([TarFile("large", 0o644, ZeroContent(size)), TarLink("a", "b")], mtime=0)

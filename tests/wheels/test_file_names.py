@@ -17,7 +17,7 @@ from rocwheel.wheels.file_names import (
 )
 
 
-def test_the_platform_tags_of_a_wheel_are_read_from_its_name() -> None:
+def test_platform_tags_are_read_from_the_wheel_name() -> None:
     platforms = wheel_platforms("a-1-py3-none-manylinux2014_x86_64.linux_x86_64.whl")
     assert [tag.text for tag in platforms] == ["manylinux2014_x86_64", "linux_x86_64"]
 
@@ -26,7 +26,7 @@ def test_a_build_number_is_not_a_tag() -> None:
     assert split_wheel_file_name("a-1.0-7-cp310.cp311-abi3-any.whl").tags == ("cp310.cp311", "abi3", "any")
 
 
-def test_the_label_of_a_variant_is_not_a_tag() -> None:
+def test_the_variant_label_is_not_a_tag() -> None:
     name = split_wheel_file_name("a-1.0-7-cp310.cp311-abi3-any-gfx942.whl")
     assert (name.tags, name.label) == (("cp310.cp311", "abi3", "any"), "gfx942")
 
@@ -40,7 +40,7 @@ def test_the_label_of_a_variant_is_not_a_tag() -> None:
         "a-1-7-py3-none-any-null.whl",
     ],
 )
-def test_a_name_is_put_together_again_as_it_was(name: str) -> None:
+def test_a_split_name_is_reassembled_unchanged(name: str) -> None:
     assert split_wheel_file_name(name).text == name
 
 
@@ -55,12 +55,12 @@ def test_a_name_is_put_together_again_as_it_was(name: str) -> None:
         ("a-1-7-py3-none-any-gfx942.whl", True),
     ],
 )
-def test_a_wheel_is_named_by_five_parts_or_six(name: str, fits: bool) -> None:
+def test_a_wheel_name_has_five_or_six_parts(name: str, fits: bool) -> None:
     assert is_wheel_file_name(name) is fits
 
 
 @pytest.mark.parametrize("text", ["A.b-1.0+x-py3-none-any.whl", "A.b-1.0+x.dist-info"])
-def test_wheels_and_metadata_folders_begin_with_name_and_version(text: str) -> None:
+def test_wheel_and_metadata_folder_names_begin_with_name_and_version(text: str) -> None:
     assert name_and_version(text) == ("A.b", "1.0+x")
 
 
@@ -73,7 +73,7 @@ def test_wheels_and_metadata_folders_begin_with_name_and_version(text: str) -> N
         ("a-1.0-py2.py3-none-any-x.whl", "a-1.0-py2.py3-none-any.whl", "x"),
     ],
 )
-def test_the_last_part_of_a_name_is_its_label(name: str, plain: str, label: str) -> None:
+def test_the_last_part_of_a_variant_name_is_its_label(name: str, plain: str, label: str) -> None:
     assert split_label(name) == (plain, label)
 
 
@@ -92,17 +92,17 @@ def test_the_last_part_of_a_name_is_its_label(name: str, plain: str, label: str)
         "",
     ],
 )
-def test_a_name_without_a_label_stays_as_it_is(name: str) -> None:
+def test_a_name_without_a_label_is_unchanged(name: str) -> None:
     assert split_label(name) == (name, "")
 
 
 @given(st.from_regex(r"[0-9a-z_.]{1,20}", fullmatch=True))
-def test_a_label_is_found_again_in_a_name_that_got_it(label: str) -> None:
+def test_a_label_added_to_a_name_is_found_again(label: str) -> None:
     name = with_label("a-1.0-py3-none-any.whl", label)
     assert (split_label(name)[1], without_label(name)) == (label, "a-1.0-py3-none-any.whl")
 
 
 @given(st.text())
-def test_any_text_is_split(text: str) -> None:
+def test_any_text_can_be_split(text: str) -> None:
     plain, label = split_label(text)
     assert with_label(plain, label) == text or text == plain

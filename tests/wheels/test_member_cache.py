@@ -95,7 +95,7 @@ TAR = 5_232_640
 ALL = sum(SIZES.values()) + 2 * TAR
 
 
-def test_the_bytes_are_those_without_a_cache(files: Files, tmp_path: Path) -> None:
+def test_cached_members_equal_members_packed_without_a_cache(files: Files, tmp_path: Path) -> None:
     plain, _ = pack(files.contents(), None)
     first, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
     second, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
@@ -103,14 +103,14 @@ def test_the_bytes_are_those_without_a_cache(files: Files, tmp_path: Path) -> No
     assert second.members == plain.members
 
 
-def test_a_second_packing_packs_nothing(files: Files, tmp_path: Path) -> None:
+def test_packing_again_uses_only_the_cache(files: Files, tmp_path: Path) -> None:
     _, first = pack(files.contents(), EntryStore(tmp_path / "kept"))
     _, second = pack(files.contents(), EntryStore(tmp_path / "kept"))
     assert first == PackedCount(packed=7, packed_bytes=ALL, kept=0, kept_bytes=0)
     assert second == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
 
 
-def test_files_that_did_not_change_are_not_read(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_files_are_not_read(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pack(files.contents(), EntryStore(tmp_path / "kept"))
     contents = files.contents()
     read: list[str] = []
@@ -130,7 +130,7 @@ def test_files_that_did_not_change_are_not_read(files: Files, tmp_path: Path, mo
     assert read == ["small", "noise"]
 
 
-def test_files_with_other_stamps_are_known_by_their_bytes(files: Files, tmp_path: Path) -> None:
+def test_files_with_different_stamps_are_identified_by_their_bytes(files: Files, tmp_path: Path) -> None:
     plain, _ = pack(files.contents(), None)
     pack(files.contents(), EntryStore(tmp_path / "kept"))
     for path in files.folder.iterdir():
@@ -140,7 +140,7 @@ def test_files_with_other_stamps_are_known_by_their_bytes(files: Files, tmp_path
     assert count == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
 
 
-def test_nameless_files_are_known_by_their_bytes(files: Files, tmp_path: Path) -> None:
+def test_unnamed_files_are_identified_by_their_bytes(files: Files, tmp_path: Path) -> None:
     """Archives of artifacts are unpacked into such files, which have no stamps."""
 
     def nameless(content: Content) -> Content:
@@ -156,7 +156,7 @@ def test_nameless_files_are_known_by_their_bytes(files: Files, tmp_path: Path) -
     assert count == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
 
 
-def test_a_changed_file_alone_is_packed_again(files: Files, tmp_path: Path) -> None:
+def test_only_a_changed_file_is_packed_again(files: Files, tmp_path: Path) -> None:
     pack(files.contents(), EntryStore(tmp_path / "kept"))
     files.write("whole", b"new" + TEXT[:300_000])
     again, count = pack(files.contents(), EntryStore(tmp_path / "kept"))
@@ -164,7 +164,7 @@ def test_a_changed_file_alone_is_packed_again(files: Files, tmp_path: Path) -> N
     assert count == PackedCount(packed=1, packed_bytes=300_003, kept=6, kept_bytes=ALL - 300_000)
 
 
-def test_a_file_of_the_same_size_and_date_with_other_bytes_is_packed_again(files: Files, tmp_path: Path) -> None:
+def test_a_file_with_the_same_size_and_date_but_other_bytes_is_packed_again(files: Files, tmp_path: Path) -> None:
     pack(files.contents(), EntryStore(tmp_path / "kept"))
     for name, size in (("large", 5 * len(TEXT)), ("whole", 300_000)):
         path = files.folder / name
@@ -175,7 +175,7 @@ def test_a_file_of_the_same_size_and_date_with_other_bytes_is_packed_again(files
     assert again.members == pack(files.contents(), None)[0].members
 
 
-def test_a_changed_file_in_a_tar_leaves_most_of_its_pieces_known(files: Files, tmp_path: Path) -> None:
+def test_unchanged_pieces_of_a_tar_with_a_changed_file_come_from_the_cache(files: Files, tmp_path: Path) -> None:
     pack({"tar": files.contents()["tar"]}, EntryStore(tmp_path / "kept"))
     files.write("hip001.h", b"new\n")
     contents = {"tar": files.contents()["tar"]}
@@ -201,7 +201,7 @@ def test_entries_with_flipped_bits_are_packed_again(files: Files, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", [lambda size: size > 2000, lambda size: size < 2000], ids=["data", "lists and notes"])
-def test_entries_that_went_are_packed_again(files: Files, tmp_path: Path, kind: Callable[[int], bool]) -> None:
+def test_missing_entries_are_packed_again(files: Files, tmp_path: Path, kind: Callable[[int], bool]) -> None:
     plain, _ = pack(files.contents(), EntryStore(tmp_path / "kept"))
     for entry in read_contents(tmp_path / "kept").entries:
         if kind(entry.size):
@@ -210,7 +210,7 @@ def test_entries_that_went_are_packed_again(files: Files, tmp_path: Path, kind: 
     assert mended.members == plain.members
 
 
-def test_each_level_has_entries_of_its_own(files: Files, tmp_path: Path) -> None:
+def test_each_level_has_its_own_entries(files: Files, tmp_path: Path) -> None:
     pack(files.contents(), EntryStore(tmp_path / "kept"))
     other, count = pack(files.contents(), EntryStore(tmp_path / "kept"), level=1)
     assert other.members == pack(files.contents(), None, level=1)[0].members
@@ -218,7 +218,7 @@ def test_each_level_has_entries_of_its_own(files: Files, tmp_path: Path) -> None
     assert (count.packed, count.kept) == (6, 1)
 
 
-def test_other_codecs_have_entries_of_their_own(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_codecs_have_their_own_entries(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an update of a library, or of the code that calls it."""
     pack(files.contents(), EntryStore(tmp_path / "kept"))
     for name in ("codec_identity", "xz_identity"):
@@ -227,12 +227,12 @@ def test_other_codecs_have_entries_of_their_own(files: Files, tmp_path: Path, mo
     assert (count.packed, count.kept) == (7, 0)
 
 
-def test_level_zero_keeps_nothing_but_compressed_streams(files: Files, tmp_path: Path) -> None:
+def test_level_zero_caches_only_compressed_streams(files: Files, tmp_path: Path) -> None:
     _, count = pack(files.contents(), EntryStore(tmp_path / "kept"), level=0)
     assert count == PackedCount(packed=1, packed_bytes=TAR)
 
 
-def test_workers_that_are_processes_share_the_cache(files: Files, tmp_path: Path) -> None:
+def test_worker_processes_share_the_cache(files: Files, tmp_path: Path) -> None:
     plain, _ = pack(files.contents(), None)
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
         first, _ = pack(files.contents(), EntryStore(tmp_path / "kept"), processes)
@@ -242,7 +242,7 @@ def test_workers_that_are_processes_share_the_cache(files: Files, tmp_path: Path
     assert count.packed == 0
 
 
-def test_pieces_of_an_xz_stream_are_kept(tmp_path: Path) -> None:
+def test_pieces_of_an_xz_stream_are_cached(tmp_path: Path) -> None:
     streams, counts = [], []
     for _ in range(2):
         sink, packer = ListSink(), Packer(LazyExecutor(), 6, kept=EntryStore(tmp_path))
@@ -254,7 +254,7 @@ def test_pieces_of_an_xz_stream_are_kept(tmp_path: Path) -> None:
     assert counts == [(1, 0), (0, 1)]
 
 
-def test_a_file_that_was_written_just_now_is_not_known_by_its_stamp(tmp_path: Path) -> None:
+def test_a_recently_written_file_is_not_identified_by_its_stamp(tmp_path: Path) -> None:
     path = tmp_path / "new"
     path.write_bytes(TEXT)
     assert member_cache.origin_of(FileContent(FileRange.whole(path))) is None
@@ -302,7 +302,7 @@ def pack_three_times(edit: Edit, files: Files, kept: Path) -> tuple[list[object]
         pytest.param(random.Random(3).randbytes(33 * MIB), id="stored in blocks"),
     ],
 )
-def test_an_edit_is_planned_once_whatever_becomes_of_the_file(files: Files, tmp_path: Path, data: bytes) -> None:
+def test_an_edit_is_planned_once_however_the_file_is_stored(files: Files, tmp_path: Path, data: bytes) -> None:
     edit = Edit(data)
     members, counts = pack_three_times(edit, files, tmp_path / "kept")
     plain = ListSink()
@@ -343,7 +343,7 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize("harm", [Path.unlink, flip], ids=["gone", "damaged"])
 @pytest.mark.parametrize("data", [TEXT * 5, DENSE_WHERE_SAMPLED], ids=["deflated in blocks", "stored whole"])
-def test_lost_entries_of_an_edited_file_are_made_again(
+def test_lost_entries_of_an_edited_file_are_created_again(
     files: Files, tmp_path: Path, data: bytes, harm: Callable[[Path], None]
 ) -> None:
     members = []
@@ -371,13 +371,13 @@ class _Remote:
         """Take no note of what will be read."""
 
 
-def test_a_file_that_stands_for_one_elsewhere_is_not_known_by_its_stamp(files: Files) -> None:
+def test_a_remote_file_is_not_identified_by_its_stamp(files: Files) -> None:
     path = make_remote(files.folder / "remote", _Remote())
     assert member_cache.origin_of(FileContent(FileRange.whole(path))) is None
 
 
 @pytest.mark.parametrize("size", [1, 300_000])
-def test_what_a_patch_changes_is_part_of_the_origin(files: Files, size: int) -> None:
+def test_the_changes_of_a_patch_are_part_of_the_origin(files: Files, size: int) -> None:
     source = files.content("large").source
     patches = [FilePatch(source.size, (Replacement.of(at, b"x" * size),)) for at in (0, 1)]
     origins = {member_cache.origin_of(PatchedContent(source, patch)) for patch in patches}

@@ -51,14 +51,14 @@ def opened(data: bytes, level: int = 6) -> bytes:
 
 
 @pytest.mark.parametrize("level", [1, 4, 6, 9, 12])
-def test_streams_joined_are_one_stream(level: int) -> None:
+def test_joined_streams_form_one_stream(level: int) -> None:
     parts = [TEXT, TEXT[:100_000], TEXT[1:]]
     packed = b"".join(opened(part, level) for part in parts) + EMPTY_FINAL_BLOCK
     assert inflate(packed) == b"".join(parts)
     assert deflate.deflate_decompress(packed, sum(map(len, parts))) == b"".join(parts)
 
 
-def test_the_flush_is_right_wherever_in_a_byte_the_last_block_ends() -> None:
+def test_the_flush_is_correct_at_any_bit_position_of_the_last_block() -> None:
     parts = [TEXT[: 50_000 + more] for more in range(40)]
     sizes = [len(opened(part)) - len(deflate.deflate_compress(part, 6)) for part in parts]
     assert inflate(b"".join(map(opened, parts)) + EMPTY_FINAL_BLOCK) == b"".join(parts)
@@ -70,13 +70,13 @@ def test_the_flush_is_right_wherever_in_a_byte_the_last_block_ends() -> None:
     st.lists(st.tuples(st.integers(0, 2**31), st.integers(1, 256), st.integers(1, 40_000)), min_size=1, max_size=4),
     st.sampled_from([1, 6, 9]),
 )
-def test_what_is_opened_inflates_to_its_data(runs: list[tuple[int, int, int]], level: int) -> None:
+def test_an_opened_stream_inflates_to_its_data(runs: list[tuple[int, int, int]], level: int) -> None:
     data = b"".join(bytes(random.Random(seed).choices(range(symbols), k=size)) for seed, symbols, size in runs)
     stream = open_deflate(memoryview(data), level)
     assert stream is None or inflate(stream + EMPTY_FINAL_BLOCK) == data
 
 
-def test_a_library_takes_less_than_by_zlib() -> None:
+def test_a_library_compresses_smaller_than_with_zlib() -> None:
     data = Path(sys.executable).resolve().read_bytes()[: 8 << 20]
     assert len(opened(data)) < len(zlib.compress(data, 6))
 
@@ -90,7 +90,7 @@ def test_a_library_takes_less_than_by_zlib() -> None:
         pytest.param(random.Random(1).randbytes(1 << 16), id="noise, which is stored"),
     ],
 )
-def test_what_proves_no_final_block_is_left_to_others(data: bytes) -> None:
+def test_data_without_a_provable_final_block_is_left_to_other_encoders(data: bytes) -> None:
     assert open_deflate(memoryview(data), 6) is None
 
 
@@ -108,14 +108,14 @@ def deflate_of_deflate_part(data: bytes, start: int = 0, *, level: int = 6, is_l
 
 
 @given(st.lists(st.sampled_from(sorted(KINDS)), max_size=6), st.integers(0, PIECE), st.sampled_from([0, 1, 6, 12]))
-def test_a_part_of_any_kinds_of_bytes_inflates_to_them(kinds: list[str], cut: int, level: int) -> None:
+def test_a_part_with_any_kinds_of_bytes_inflates_to_the_same_bytes(kinds: list[str], cut: int, level: int) -> None:
     data = b"".join(KINDS[kind] for kind in kinds)
     data = data[: max(len(data) - cut, 0)]
     assert inflate(deflate_of_deflate_part(data, level=level)) == data
 
 
 @given(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4), st.integers(1, 1000))
-def test_two_parts_joined_are_one_stream(kinds: list[str], share: int) -> None:
+def test_two_joined_parts_form_one_stream(kinds: list[str], share: int) -> None:
     data = b"".join(KINDS[kind] for kind in kinds)
     cut = len(data) * share // 1000
     assert inflate(deflate_of_deflate_part(data[:cut], is_last=False) + deflate_of_deflate_part(data, cut)) == data
@@ -130,7 +130,7 @@ def test_two_parts_joined_are_one_stream(kinds: list[str], share: int) -> None:
         pytest.param(NOISE[: PIECE // 2] + bytes(PIECE // 2), PIECE // 2, PIECE // 2 + KIB, id="half of it zeros"),
     ],
 )
-def test_what_a_part_takes_depends_on_its_bytes(data: bytes, least: int, most: int) -> None:
+def test_the_size_of_a_part_depends_on_its_bytes(data: bytes, least: int, most: int) -> None:
     assert least <= len(deflate_of_deflate_part(data)) <= most
 
 
@@ -147,7 +147,9 @@ def test_what_a_part_takes_depends_on_its_bytes(data: bytes, least: int, most: i
         ),
     ],
 )
-def test_few_bytes_are_deflated_to_tell_their_kind(data: bytes, samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_small_samples_are_deflated_to_classify_the_bytes(
+    data: bytes, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sizes = []
 
     def note(data: memoryview, level: int) -> bytearray:
@@ -160,7 +162,7 @@ def test_few_bytes_are_deflated_to_tell_their_kind(data: bytes, samples: int, mo
     assert [size for size in sizes if size < PIECE] == [4 * KIB] * samples
 
 
-def test_no_final_block_is_searched_for_where_zeros_follow_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_final_block_is_searched_for_if_zeros_follow_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of a compressed bundle, inside a piece between noise and zeros."""
     searched: list[int] = []
     monkeypatch.setattr(part, "open_deflate", lambda data, _: searched.append(len(data)))
@@ -171,12 +173,12 @@ def test_no_final_block_is_searched_for_where_zeros_follow_noise(monkeypatch: py
     assert searched == []
 
 
-def test_a_part_refers_to_the_bytes_before_it() -> None:
+def test_a_part_refers_to_preceding_bytes() -> None:
     """Noise that comes a second time is found in the window, not stored."""
     assert len(deflate_of_deflate_part(NOISE[:20_000] * 2, 20_000)) < 500
 
 
-def test_the_same_bytes_always_make_the_same_part() -> None:
+def test_the_same_bytes_always_give_the_same_part() -> None:
     """The zeros of the second call come from a cache."""
     data = DEFLATE_PART_TEXT + ZEROS + NOISE
     assert deflate_of_deflate_part(data) == deflate_of_deflate_part(data)
@@ -197,14 +199,14 @@ def pieces(content: SequenceContent | BytesContent, encoding: StreamFormat, size
 
 
 @pytest.mark.parametrize("size", [30_000, 65_536, 10**9], ids=["many pieces", "a few", "one"])
-def test_joined_pieces_are_one_file_to_the_standard_library(size: int) -> None:
+def test_the_standard_library_reads_joined_pieces_as_one_file(size: int) -> None:
     content = BytesContent(STREAM_CODEC_TEXT)
     assert lzma.decompress(pieces(content, "xz", size)) == STREAM_CODEC_TEXT
     assert zstd.decompress(pieces(content, "zst", size)) == STREAM_CODEC_TEXT
 
 
 @pytest.mark.parametrize(("encoding", "tool"), [("xz", "xz"), ("zst", "zstd")])
-def test_the_formats_own_tools_test_and_unpack_joined_pieces(
+def test_the_xz_and_zstd_tools_test_and_unpack_joined_pieces(
     tmp_path: Path, run_tool: RunTool, encoding: StreamFormat, tool: str
 ) -> None:
     path = tmp_path / f"a.{encoding}"
@@ -214,9 +216,7 @@ def test_the_formats_own_tools_test_and_unpack_joined_pieces(
 
 
 @pytest.mark.parametrize("encoding", ["xz", "zst"])
-def test_gnu_tar_unpacks_a_tar_that_was_compressed_in_pieces(
-    tmp_path: Path, run_tool: RunTool, encoding: StreamFormat
-) -> None:
+def test_gnu_tar_unpacks_a_tar_compressed_in_pieces(tmp_path: Path, run_tool: RunTool, encoding: StreamFormat) -> None:
     noise = random.Random(1).randbytes(70_000)
     members: list[TarFile | TarLink] = [
         TarFile("include/hip.h", 0o644, BytesContent(STREAM_CODEC_TEXT)),
@@ -232,7 +232,7 @@ def test_gnu_tar_unpacks_a_tar_that_was_compressed_in_pieces(
 
 
 @pytest.mark.parametrize("encoding", ["xz", "zst"])
-def test_a_piece_of_several_buffers_is_that_of_the_joined_one(encoding: StreamFormat) -> None:
+def test_a_piece_of_several_buffers_equals_a_piece_of_the_joined_buffer(encoding: StreamFormat) -> None:
     content = SequenceContent((BytesContent(STREAM_CODEC_TEXT[:100]), BytesContent(STREAM_CODEC_TEXT[100:])))
     assert compress_piece(content, 0, content.size, encoding) == compress_piece(
         BytesContent(read_all(content)), 0, content.size, encoding
@@ -259,26 +259,26 @@ def digest_of(data: bytes) -> Digest:
 
 
 @given(contents, st.sampled_from(LEVELS))
-def test_a_member_packed_whole_is_the_same_bytes_to_zlib(data: bytes, level: int) -> None:
+def test_zlib_unpacks_a_member_packed_whole_to_the_same_bytes(data: bytes, level: int) -> None:
     packed = pack_whole(BytesContent(data), level)
     assert packed.digest == digest_of(data)
     assert (bytes(packed.data) if packed.method == STORED else inflate(bytes(packed.data))) == data
 
 
 @given(st.lists(contents, max_size=4))
-def test_a_member_of_several_buffers_is_packed_as_the_joined_one(parts: list[bytes]) -> None:
+def test_a_member_of_several_buffers_is_packed_like_the_joined_buffer(parts: list[bytes]) -> None:
     several = pack_whole(SequenceContent(tuple(map(BytesContent, parts))), 6)
     assert several == pack_whole(BytesContent(b"".join(parts)), 6)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7f", COMPRESSION_NOISE[:5000]], ids=["nothing", "one byte", "noise"])
-def test_what_deflate_would_not_shrink_is_not_deflated(data: bytes) -> None:
+def test_data_that_deflate_would_not_shrink_is_stored(data: bytes) -> None:
     packed = pack_whole(BytesContent(data), 6)
     assert (packed.method, bytes(packed.data)) == (STORED, data)
 
 
 @given(contents, st.integers(1, 99), st.sampled_from(LEVELS))
-def test_blocks_joined_in_order_are_one_stream_of_the_whole(data: bytes, blocks: int, level: int) -> None:
+def test_blocks_joined_in_order_form_one_stream(data: bytes, blocks: int, level: int) -> None:
     content = BytesContent(data or b"\0")
     block = -(-content.size // blocks)
     packed = [deflate_block(content, start, stop, level).data for start, stop in block_ranges(content.size, block)]
@@ -286,19 +286,19 @@ def test_blocks_joined_in_order_are_one_stream_of_the_whole(data: bytes, blocks:
 
 
 @pytest.mark.parametrize("difference", [-1, 0, 1], ids=["one less", "full", "one more"])
-def test_blocks_of_the_real_size_join_at_the_edge(difference: int) -> None:
+def test_full_size_blocks_join_at_the_boundary(difference: int) -> None:
     content = BytesContent((COMPRESSION_TEXT * 8)[: 2 * BLOCK + difference])
     packed = [deflate_block(content, start, stop, 6).data for start, stop in block_ranges(content.size, BLOCK)]
     assert inflate(b"".join(packed)) == content.data
 
 
-def test_a_block_sees_the_bytes_before_it() -> None:
+def test_a_block_uses_the_preceding_bytes() -> None:
     """Without the 32 KiB before it, a block of what was there already would not shrink at all."""
     repeated = BytesContent(COMPRESSION_NOISE[:20_000] * 2)
     assert len(deflate_block(repeated, 20_000, 40_000, 6).data) < 500
 
 
-def test_a_higher_level_packs_blocks_smaller() -> None:
+def test_a_higher_level_compresses_blocks_smaller() -> None:
     content = BytesContent(COMPRESSION_TEXT)
     sizes = [len(deflate_block(content, 0, content.size, level).data) for level in (1, 6, 12)]
     assert sizes == sorted(set(sizes), reverse=True)
@@ -319,12 +319,12 @@ def test_a_higher_level_packs_blocks_smaller() -> None:
         pytest.param(zlib.compress(COMPRESSION_NOISE * 2), True, id="compressed"),
     ],
 )
-def test_incompressible_members_are_found_by_samples(data: bytes, expected: bool) -> None:
+def test_incompressible_members_are_detected_by_sampling(data: bytes, expected: bool) -> None:
     assert is_worthwhile(len(data), expected_size(BytesContent(data))) is not expected
 
 
 @given(st.integers(0, 10 * BLOCK))
-def test_blocks_cover_a_member_without_gap_or_overlap(size: int) -> None:
+def test_blocks_cover_a_member_without_gaps_or_overlaps(size: int) -> None:
     ranges = block_ranges(size, BLOCK)
     assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])][: len(ranges)]
     assert all(0 < stop - start <= BLOCK for start, stop in ranges)
@@ -332,7 +332,7 @@ def test_blocks_cover_a_member_without_gap_or_overlap(size: int) -> None:
 
 
 @given(st.lists(st.integers(1, 300), max_size=8), st.integers(1, 400))
-def test_pieces_of_a_sequence_begin_at_its_joints_and_cover_it(sizes: list[int], piece: int) -> None:
+def test_pieces_of_a_sequence_begin_at_its_joints_and_cover_the_sequence(sizes: list[int], piece: int) -> None:
     ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     content = SequenceContent(tuple(BytesContent(bytes(size)) for size in sizes), tuple(ends[:-1:2]))
     ranges = piece_ranges(content, piece)
@@ -341,12 +341,12 @@ def test_pieces_of_a_sequence_begin_at_its_joints_and_cover_it(sizes: list[int],
     assert {start for start, _ in ranges} >= set(ends[:-1:2] if content.size > piece else [])
 
 
-def test_what_is_no_larger_than_a_piece_stays_whole() -> None:
+def test_content_no_larger_than_a_piece_stays_whole() -> None:
     content = SequenceContent((BytesContent(b"ab"), BytesContent(b"c")), (2,))
     assert piece_ranges(content, 3) == [(0, 3)]
 
 
-def test_a_file_is_cut_by_its_size_alone() -> None:
+def test_a_file_is_divided_only_by_size() -> None:
     assert piece_ranges(ZeroContent(10), 4) == [(0, 4), (4, 8), (8, 10)]
 
 
@@ -363,13 +363,13 @@ def _pieces(content: SequenceContent) -> set[bytes]:
     return {data[start:stop] for start, stop in piece_ranges(content, 16 * KIB)}
 
 
-def test_a_file_that_grows_in_a_tar_changes_the_pieces_near_it_alone() -> None:
+def test_a_growing_file_in_a_tar_changes_only_nearby_pieces() -> None:
     before, after = _pieces(_tar({})), _pieces(_tar({150: 3000}))
     assert len(before) == 61
     assert len(after - before) == 19
 
 
-def test_a_file_that_comes_to_a_tar_changes_the_pieces_near_it_alone() -> None:
+def test_a_new_file_in_a_tar_changes_only_nearby_pieces() -> None:
     more = [TarFile("include/hip/part150a.h", 0o644, BytesContent(b"new"))]
     parts = [TarFile(f"include/hip/part{number:03}.h", 0o644, BytesContent(b"%03d" % number)) for number in range(300)]
     before = tar_content(parts, mtime=0)

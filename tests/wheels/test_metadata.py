@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_known_fields_are_read_and_others_kept_apart() -> None:
+def test_known_fields_are_read_and_unknown_fields_are_kept_separately() -> None:
     assert parse_core_metadata(b"Name: a\nColor: red\n") == ({"name": "a"}, {"color": ["red"]})
 
 
@@ -87,7 +87,7 @@ def test_a_description_has_any_number_of_lines_that_look_like_fields() -> None:
     ],
     ids=["behind the last", "description like a header", "no description", "no end", "line ends", "folded"],
 )
-def test_requirements_are_added_where_they_belong(before: bytes, after: bytes) -> None:
+def test_requirements_are_added_in_the_correct_place(before: bytes, after: bytes) -> None:
     assert add_requirements(before, ["c==1.*"]) == after
 
 
@@ -99,31 +99,31 @@ def test_nothing_changes_without_requirements() -> None:
 WHEEL = b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py2-none-any\nTag: py3-none-any\nBuild: 1\n"
 
 
-def test_tags_are_replaced_where_the_first_stood() -> None:
+def test_tags_are_replaced_in_the_position_of_the_first_tag() -> None:
     assert set_wheel_fields(WHEEL, tags=["py3-none-linux_x86_64"]) == (
         b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-linux_x86_64\nBuild: 1\n"
     )
 
 
-def test_a_wheel_can_be_made_no_pure_one() -> None:
+def test_a_wheel_can_be_marked_as_not_pure() -> None:
     assert b"Root-Is-Purelib: false\nTag: py2-none-any\n" in set_wheel_fields(WHEEL, platlib=True)
 
 
-def test_a_wheel_without_tags_gets_them_at_the_end() -> None:
+def test_tags_are_appended_to_a_wheel_without_tags() -> None:
     assert set_wheel_fields(b"Wheel-Version: 1.0\n", tags=["a-b-c"]) == b"Wheel-Version: 1.0\nTag: a-b-c\n"
 
 
-def test_a_tag_on_a_last_line_without_an_end_is_replaced_too() -> None:
+def test_a_tag_on_an_unterminated_last_line_is_replaced_too() -> None:
     assert set_wheel_fields(b"Tag: a-b-c\nTag: d-e-f", tags=["x-y-z"]) == b"Tag: x-y-z\n"
 
 
-def test_a_last_line_without_an_end_is_edited_as_others_are() -> None:
+def test_an_unterminated_last_line_is_edited_like_the_others() -> None:
     assert set_values(b"Name: a", "Requires-Dist", ["b"]) == b"Name: a\nRequires-Dist: b\n"
     assert set_values(b"Name: a\nRequires-Dist: c", "Requires-Dist", ["b"]) == b"Name: a\nRequires-Dist: b\n"
     assert drop_values(b"Name: a\nRequires-Dist: c", "Requires-Dist", lambda _: True) == b"Name: a\n"
 
 
-def test_lines_that_end_in_cr_and_lf_keep_doing_so() -> None:
+def test_crlf_line_endings_are_kept() -> None:
     assert set_values(b"Name: a\r\n", "Requires-Dist", ["b"]) == b"Name: a\r\nRequires-Dist: b\r\n"
     assert set_values(b"Requires-Dist: c\r\nName: a", "Name", ["b"]) == b"Requires-Dist: c\r\nName: b\r\n"
     assert set_wheel_fields(b"Tag: a-b-c\r\nBuild: 1\r\n", tags=["x-y-z"]) == b"Tag: x-y-z\r\nBuild: 1\r\n"
@@ -145,22 +145,22 @@ def test_a_folded_version_is_replaced_as_a_whole() -> None:
         (["MIT AND (0BSD OR Zlib)", "MIT"], "(MIT AND (0BSD OR Zlib)) AND MIT"),
     ],
 )
-def test_the_license_of_a_whole_names_those_of_its_parts_once(parts: list[str], whole: str) -> None:
+def test_a_combined_license_names_each_part_once(parts: list[str], whole: str) -> None:
     assert join_expressions(parts) == whole
 
 
 @pytest.mark.parametrize("parts", [[], ["MIT", None], [None]])
-def test_a_part_of_unknown_license_leaves_that_of_the_whole_unknown(parts: list[str | None]) -> None:
+def test_a_part_with_an_unknown_license_makes_the_whole_unknown(parts: list[str | None]) -> None:
     assert join_expressions(parts) is None
 
 
 @pytest.mark.parametrize("text", ["MIT", "apache-2.0 with LLVM-exception", "(MIT OR 0BSD) AND NCSA", "LicenseRef-Own"])
-def test_an_expression_has_no_fault(text: str) -> None:
+def test_a_valid_expression_has_no_fault(text: str) -> None:
     assert not expression_fault(text)
 
 
 @pytest.mark.parametrize("text", ["", "Banana", "MIT AND", "MIT OR (NCSA", "<b>MIT</b>", "MIT\nAND NCSA \0"])
-def test_what_is_no_expression_has_one(text: str) -> None:
+def test_an_invalid_expression_has_a_fault(text: str) -> None:
     assert expression_fault(text)
 
 
@@ -178,7 +178,7 @@ FULL = CoreMetadata(
 )
 
 
-def test_the_text_spells_headers_as_the_specification_does() -> None:
+def test_headers_are_spelled_as_in_the_specification() -> None:
     assert (
         render_metadata(FULL).decode()
         == """\
@@ -218,7 +218,7 @@ def test_packaging_reads_every_field_back() -> None:
     assert metadata.description == FULL.description
 
 
-def test_the_least_metadata_is_name_and_version() -> None:
+def test_the_minimal_metadata_is_name_and_version() -> None:
     least = CoreMetadata("rocm", "7.0.0", requires_python="")
     assert render_metadata(least).decode() == "Metadata-Version: 2.4\nName: rocm\nVersion: 7.0.0\n\n"
 
@@ -241,7 +241,7 @@ def test_fields_that_an_sdist_leaves_open_are_dynamic() -> None:
         pytest.param(CoreMetadata("rocm", "7", license_files=("../LICENSE",)), "license-file", id="path that leaves"),
     ],
 )
-def test_a_field_that_breaks_the_standard_is_refused_by_name(metadata: CoreMetadata, field: str) -> None:
+def test_the_error_for_an_invalid_field_names_the_field(metadata: CoreMetadata, field: str) -> None:
     with pytest.raises(ExceptionGroup, match="metadata") as caught:
         render_metadata(metadata)
     assert [getattr(problem, "field", None) for problem in caught.value.exceptions] == [field]
@@ -259,7 +259,7 @@ def test_the_wheel_file_lists_each_tag() -> None:
     assert b"Root-Is-Purelib: true\n" in render_wheel_file("rocwheel 1.0", tags, is_purelib=True)
 
 
-def test_the_files_of_dist_info_come_in_the_order_in_which_they_are_written() -> None:
+def test_dist_info_files_are_in_the_order_of_writing() -> None:
     files = metadata_files(
         CoreMetadata("rocm", "7.14.0"),
         "py3-none-any",
@@ -271,7 +271,7 @@ def test_the_files_of_dist_info_come_in_the_order_in_which_they_are_written() ->
     assert f"Generator: rocwheel {rocwheel.__version__}\n".encode() in files["WHEEL"]
 
 
-def test_the_wheel_file_lists_each_tag_of_a_compressed_set_by_itself() -> None:
+def test_the_wheel_file_lists_each_tag_of_a_compressed_set_separately() -> None:
     tag = "py2.py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64"
     files = metadata_files(CoreMetadata("rocm", "7.14.0"), tag, is_purelib=False, entry_points={})
     assert [line for line in files["WHEEL"].decode().splitlines() if line.startswith("Tag:")] == [
@@ -282,7 +282,7 @@ def test_the_wheel_file_lists_each_tag_of_a_compressed_set_by_itself() -> None:
     ]
 
 
-def test_a_wheel_without_entry_points_has_no_file_of_them() -> None:
+def test_a_wheel_without_entry_points_has_no_entry_points_file() -> None:
     files = metadata_files(CoreMetadata("rocm", "7.14.0"), "py3-none-any", is_purelib=True, entry_points={})
     assert list(files) == ["METADATA", "WHEEL"]
 

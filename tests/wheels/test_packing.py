@@ -57,7 +57,7 @@ def content(kind: str) -> Content:
 
 @pytest.mark.parametrize("kind", ["text", "random", "tar"])
 @pytest.mark.parametrize("level", [1, 0])
-def test_spans_are_packed_into_the_bytes_of_the_whole(kind: str, level: int) -> None:
+def test_packed_spans_equal_the_bytes_of_the_whole(kind: str, level: int) -> None:
     whole, member, parts = content(kind), Member(), io.BytesIO()
     with ThreadPoolExecutor(1) as executor:
         packer = Packer(executor, level, whole_limit=MIB)
@@ -71,7 +71,7 @@ def test_spans_are_packed_into_the_bytes_of_the_whole(kind: str, level: int) -> 
 
 
 @pytest.mark.parametrize("encoding", ["xz", "zst"])
-def test_spans_of_a_stream_are_compressed_into_the_bytes_of_the_whole(encoding: StreamFormat) -> None:
+def test_compressed_spans_of_a_stream_equal_the_bytes_of_the_whole(encoding: StreamFormat) -> None:
     whole, member, parts = content("zeros"), Member(), io.BytesIO()
     with ThreadPoolExecutor(1) as executor:
         packer = Packer(executor, 6)
@@ -83,7 +83,7 @@ def test_spans_of_a_stream_are_compressed_into_the_bytes_of_the_whole(encoding: 
     assert {(one.method, one.bound) for one in facts} == {member.begun}
 
 
-def test_a_span_behind_the_end_has_nothing() -> None:
+def test_a_span_past_the_end_is_empty() -> None:
     parts = io.BytesIO()
     assert pack_span(BytesContent(b"abc"), Span(4 * MIB), 0, parts.write).crc32 == 0
     assert parts.getvalue() == b""

@@ -82,27 +82,27 @@ def test_members_arrive_in_order_with_their_modes_and_bytes() -> None:
     }
 
 
-def test_a_digest_is_that_of_the_bytes_that_an_installer_unpacks() -> None:
+def test_a_digest_is_computed_over_the_unpacked_bytes() -> None:
     for _, _, method, bound, data, digest in pack(LazyExecutor()).members:
         plain = unpack(method, data)
         assert (digest.crc32, digest.size) == (zlib.crc32(plain), len(plain))
         assert digest.size <= bound
 
 
-def test_methods_follow_from_what_deflating_gains() -> None:
+def test_methods_depend_on_whether_deflate_saves_space() -> None:
     assert {name: method for name, _, method, *_ in pack(LazyExecutor()).members} == {
         "empty": STORED, "text": DEFLATED, "noise": STORED, "small noise": STORED, "parts": DEFLATED,
         "zeros": DEFLATED, "tar.xz": STORED, "tar.zst": STORED,
     }  # fmt: skip
 
 
-def test_level_zero_stores_everything_without_deflating_first() -> None:
+def test_level_zero_stores_everything_without_trying_deflate() -> None:
     executor = LazyExecutor()
     assert {method for _, _, method, *_ in pack(executor, level=0).members} == {STORED}
     assert set(executor.run) == {"store_whole", "compress_piece"}
 
 
-def test_encoded_members_hold_one_stream_of_the_content() -> None:
+def test_encoded_members_contain_one_stream_of_the_content() -> None:
     members = {name: data for name, *_, data, _ in pack(LazyExecutor()).members}
     assert lzma.decompress(members["tar.xz"]) == TEXT
     assert zstd.decompress(members["tar.zst"]) == bytes(9 * MIB)
@@ -148,7 +148,7 @@ class _WatchedExecutor(LazyExecutor):
 
 
 @given(st.lists(st.integers(0, 2000), max_size=30), st.integers(0, 5000))
-def test_work_in_flight_exceeds_the_budget_by_no_more_than_one_task(sizes: list[int], budget: int) -> None:
+def test_work_in_flight_exceeds_the_budget_by_at_most_one_task(sizes: list[int], budget: int) -> None:
     sink = ListSink()
     executor = _WatchedExecutor(sink)
     packer = Packer(executor, 6, budget=budget)
@@ -160,7 +160,7 @@ def test_work_in_flight_exceeds_the_budget_by_no_more_than_one_task(sizes: list[
     assert 2 * executor.most <= max(budget, 2 * max(sizes, default=0))
 
 
-def test_a_member_in_blocks_is_delivered_while_it_is_packed() -> None:
+def test_a_member_in_blocks_is_delivered_while_being_packed() -> None:
     executor = LazyExecutor()
     packer = Packer(executor, 1, whole_limit=0, budget=3 * 2 * BLOCK)
     packer.add(ListSink(), "large", 0o644, ZeroContent(10 * BLOCK))
@@ -168,7 +168,7 @@ def test_a_member_in_blocks_is_delivered_while_it_is_packed() -> None:
     assert executor.run == ["deflate_block"] * 7
 
 
-def test_calls_come_when_all_before_them_is_delivered() -> None:
+def test_calls_run_after_everything_before_them_is_delivered() -> None:
     sink = ListSink()
     seen: list[int] = []
     packer = Packer(LazyExecutor(), 6)
@@ -180,7 +180,7 @@ def test_calls_come_when_all_before_them_is_delivered() -> None:
     assert seen == [0, 1]
 
 
-def test_cancelling_drops_what_was_not_delivered() -> None:
+def test_cancelling_drops_undelivered_work() -> None:
     sink, executor = ListSink(), LazyExecutor()
     packer = Packer(executor, 6)
     packer.add(sink, "a", 0o644, BytesContent(b"a"))
@@ -216,7 +216,7 @@ def test_progress_counts_every_byte_once() -> None:
 
 
 @pytest.mark.parametrize("whole_limit", [1 << 30, 0], ids=["whole", "in blocks"])
-def test_a_source_that_shrank_is_an_error_of_its_name(tmp_path: Path, whole_limit: int) -> None:
+def test_the_error_for_a_source_that_shrank_names_the_source(tmp_path: Path, whole_limit: int) -> None:
     path = tmp_path / "libamdhip64.so.5"
     path.write_bytes(TEXT)
     content = FileContent(FileRange.whole(path))
@@ -235,14 +235,14 @@ def _add_and_drain(packer: Packer, content: Content) -> None:
     packer.drain()
 
 
-def test_a_block_whose_history_is_not_the_end_of_the_one_before_is_refused() -> None:
+def test_a_block_whose_history_differs_from_the_previous_block_is_refused() -> None:
     """Its bytes were written to between the two readings, too quickly for the times of the file to tell."""
     packer = Packer(LazyExecutor(), 6, whole_limit=0)
     with pytest.raises(ChangedFileError, match="lib: changed while it was being packed"):
         _add_and_drain(packer, _Restless(2 * BLOCK))
 
 
-def test_pieces_that_are_shorter_than_the_history_are_one_stream() -> None:
+def test_pieces_shorter_than_the_history_form_one_stream() -> None:
     parts = tuple(BytesContent(b"%06d" % number * 1000) for number in range(1000))
     content = SequenceContent(parts, tuple(range(6000, 6_000_000, 6000)))
     sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=0)

@@ -42,14 +42,14 @@ def floor_of(symbol_version: str, machine: int) -> tuple[int, int]:
     return floor.glibc
 
 
-def test_every_library_version_has_auditwheels_floor_on_x86_64() -> None:
+def test_every_library_version_has_the_auditwheel_floor_on_x86_64() -> None:
     policies = {version: first for version, first in first_policies("x86_64").items() if "GLIBC_2" not in version}
     assert len(policies) > 50
     assert {version: floor_of(version, 62) for version in policies} == policies
 
 
 @pytest.mark.parametrize("architecture", ["aarch64", "ppc64le"])
-def test_no_floor_is_lower_than_auditwheels_on_other_machines(architecture: str) -> None:
+def test_no_floor_is_lower_than_in_auditwheel_on_other_machines(architecture: str) -> None:
     policies = first_policies(architecture)
     ours = {version: floor_of(version, MACHINES[architecture]) for version in policies if "GLIBC_2" not in version}
     assert {version: floor for version, floor in ours.items() if floor < policies[version]} == {}
@@ -65,7 +65,7 @@ def test_no_floor_is_lower_than_auditwheels_on_other_machines(architecture: str)
         (ElfKind.EXECUTABLE, ((2, 17), "lib.so: GLIBC_2.17", False)),
     ],
 )
-def test_a_library_of_patchelf_018_needs_the_first_glibc_that_takes_any_alignment(
+def test_a_library_edited_by_patchelf_018_needs_the_first_glibc_that_accepts_any_alignment(
     kind: ElfKind, reason: tuple[tuple[int, int], str, bool]
 ) -> None:
     first = Segment(1, 4, 0, 0, 0, 0x1000, 0x1000, 0x200000)
@@ -96,13 +96,13 @@ def test_a_glibc_version_is_its_own_floor(architecture: str) -> None:
         ("riscv64", "manylinux_2_31_riscv64"),
     ],
 )
-def test_the_oldest_tag_is_that_of_the_first_policy(architecture: str, tag: str) -> None:
+def test_the_oldest_tag_matches_the_first_policy(architecture: str, tag: str) -> None:
     assert oldest_tag(MACHINES[architecture]) == tag
     major, minor = min(first_policies(architecture).values())
     assert tag == f"manylinux_{major}_{minor}_{architecture}"
 
 
-def test_the_highest_floor_of_all_files_wins_and_says_why() -> None:
+def test_the_highest_floor_of_all_files_wins_with_its_reason() -> None:
     files = [
         ("lib/a.so", library("GLIBC_2.17", "GLIBCXX_3.4.29")),
         ("lib/b.so", library("GLIBC_2.28")),
@@ -112,18 +112,18 @@ def test_the_highest_floor_of_all_files_wins_and_says_why() -> None:
 
 
 @pytest.mark.parametrize("version", ["ROCR_1", "hip_4.2", "GLIBC_PRIVATE", "GLIBC_2", "GLIBCXX_", "GLIBCXX_3..4", ""])
-def test_versions_that_tell_no_glibc_raise_no_floor(version: str) -> None:
+def test_versions_unrelated_to_a_glibc_release_raise_no_floor(version: str) -> None:
     floor = platform_floor([("a.so", library(version))])
     assert floor is not None
     assert (floor.glibc, floor.reason) == ((2, 5), "a.so: oldest tag for its architecture")
 
 
-def test_a_private_version_of_glibc_raises_no_floor_but_needs_glibc() -> None:
+def test_a_private_glibc_version_raises_no_floor_but_needs_glibc() -> None:
     floor = PlatformFloor(62, (2, 5), "a.so: oldest tag for its architecture", "a.so")
     assert platform_floor([("a.so", library("GLIBC_PRIVATE"))]) == floor
 
 
-def test_the_first_file_that_needs_glibc_is_told() -> None:
+def test_the_first_file_that_needs_glibc_is_reported() -> None:
     kernels, plain = library(machine=CODE_OBJECT, kind=ElfKind.CODE_OBJECT), library()
     files = [("a.co", kernels), ("b.so", plain), ("c.so", msgspec.structs.replace(plain, needed=("libc.so.6",)))]
     floor = platform_floor([*files, ("d.so", library("GLIBC_2.30"))])
@@ -131,7 +131,7 @@ def test_the_first_file_that_needs_glibc_is_told() -> None:
     assert floor.needs_glibc == "c.so"
 
 
-def test_a_version_newer_than_the_table_gets_its_last_row() -> None:
+def test_a_version_newer_than_the_table_gets_the_last_row() -> None:
     assert floor_of("GLIBCXX_3.4.99", 62) == (2, 39)
 
 
@@ -143,7 +143,7 @@ def test_gpu_code_does_not_count() -> None:
     )
 
 
-def test_no_files_have_no_floor() -> None:
+def test_an_empty_list_of_files_has_no_floor() -> None:
     assert platform_floor([]) is None
 
 

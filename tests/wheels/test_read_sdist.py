@@ -63,7 +63,7 @@ def read_or_refuse(path: Path) -> bytes | None:
         return None
 
 
-def test_the_first_file_of_the_name_below_the_top_folder_is_read(tmp_path: Path) -> None:
+def test_the_first_matching_file_in_the_top_folder_is_read(tmp_path: Path) -> None:
     deeper = tar_block(tarfile.REGTYPE, b"deeper", name="a-1.0/a.egg-info/PKG-INFO")
     second = tar_block(tarfile.REGTYPE, b"second", name="a-1.0/PKG-INFO")
     assert read_sdist_file(sdist(tmp_path, deeper, INFO, second, END), "PKG-INFO") == b"Name: a\n"
@@ -77,7 +77,7 @@ def test_the_first_file_of_the_name_below_the_top_folder_is_read(tmp_path: Path)
         pytest.param(tar_block(tarfile.SYMTYPE, b"", name="a-1.0/PKG-INFO"), id="that is a link"),
     ],
 )
-def test_a_second_file_which_installers_would_keep_is_refused(tmp_path: Path, second: bytes) -> None:
+def test_a_second_file_that_installers_would_keep_is_refused(tmp_path: Path, second: bytes) -> None:
     path = sdist(tmp_path, INFO, second, END)
     with pytest.raises(InputError, match=r"has a-1\.0/PKG-INFO twice; expected each file only once"):
         read_sdist_file(path, "PKG-INFO", to_end=True)
@@ -105,9 +105,7 @@ def unpacked(path: Path) -> bytes:
     ],
     ids=["a folder's link", "a symlink itself", "a hard link itself"],
 )
-def test_a_file_that_is_written_through_a_link_is_refused(
-    tmp_path: Path, member: bytes, second: str, through: str
-) -> None:
+def test_a_file_written_through_a_link_is_refused(tmp_path: Path, member: bytes, second: str, through: str) -> None:
     other = tar_block(tarfile.REGTYPE, b"Name: b\n", name=second)
     path = sdist(tmp_path, INFO, member, other, END)
     assert unpacked(path) == b"Name: b\n"
@@ -122,7 +120,7 @@ def test_a_file_that_is_written_through_a_link_is_refused(
 @pytest.mark.parametrize(
     ("kind", "target"), [(tarfile.SYMTYPE, "evil"), (tarfile.LNKTYPE, "a-1.0/evil")], ids=["symlink", "hard link"]
 )
-def test_a_link_that_is_made_through_a_link_is_refused(tmp_path: Path, kind: bytes, target: str) -> None:
+def test_a_link_created_through_a_link_is_refused(tmp_path: Path, kind: bytes, target: str) -> None:
     evil = tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/evil")
     path = sdist(tmp_path, INFO, evil, link("a-1.0/d", "."), link("a-1.0/d/PKG-INFO", target, kind), END)
     assert unpacked(path) == b"Name: b\n"
@@ -132,7 +130,7 @@ def test_a_link_that_is_made_through_a_link_is_refused(tmp_path: Path, kind: byt
         read_sdist_file(path, "PKG-INFO", to_end=True)
 
 
-def test_a_file_whose_name_climbs_out_of_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_file_name_that_climbs_out_of_a_link_is_refused(tmp_path: Path) -> None:
     deep = tar_block(tarfile.REGTYPE, b"", name="a-1.0/d/e/f")
     other = tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/l/../../PKG-INFO")
     path = sdist(tmp_path, INFO, deep, link("a-1.0/l", "d/e"), other, END)
@@ -141,7 +139,7 @@ def test_a_file_whose_name_climbs_out_of_a_link_is_refused(tmp_path: Path) -> No
         read_sdist_file(path, "PKG-INFO", to_end=True)
 
 
-def test_a_link_that_is_there_twice_is_none_that_leads_elsewhere(tmp_path: Path) -> None:
+def test_a_duplicate_link_is_not_treated_as_pointing_elsewhere(tmp_path: Path) -> None:
     path = sdist(tmp_path, INFO, link("a-1.0/l", "x"), link("a-1.0/l", "y"), END)
     assert read_sdist_file(path, "PKG-INFO", to_end=True) == b"Name: a\n"
 
@@ -162,7 +160,7 @@ def _file(name: str) -> bytes:
     ],
     ids=["two folders", "a file before it", "a file behind it", "a link", "two of a name", "two spellings"],
 )
-def test_files_that_programs_choose_differently_are_refused(
+def test_files_that_programs_would_choose_differently_are_refused(
     tmp_path: Path, blocks: tuple[bytes, ...], found: str
 ) -> None:
     path = sdist(tmp_path, *blocks, END)
@@ -232,24 +230,24 @@ def test_a_file_that_is_also_a_folder_is_refused(tmp_path: Path, member: bytes) 
             read_sdist_file(path, "PKG-INFO", to_end=True)
 
 
-def test_an_sdist_without_the_file_has_none(tmp_path: Path) -> None:
+def test_a_file_missing_from_an_sdist_returns_none(tmp_path: Path) -> None:
     assert read_sdist_file(sdist(tmp_path, OTHER, END), "PKG-INFO") is None
 
 
-def test_what_follows_the_file_is_read_only_to_the_end_if_asked_for(tmp_path: Path) -> None:
+def test_data_after_the_file_is_read_only_on_request(tmp_path: Path) -> None:
     path = sdist(tmp_path, INFO, b"\xff" * 512, END)
     assert read_sdist_file(path, "PKG-INFO") == b"Name: a\n"
     with pytest.raises(InputError, match=re.escape(f"{path}: isn't a readable .tar.gz archive (a header is damaged")):
         read_sdist_file(path, "PKG-INFO", to_end=True)
 
 
-def test_a_file_of_more_than_16_mib_is_refused(tmp_path: Path) -> None:
+def test_a_file_larger_than_16_mib_is_refused(tmp_path: Path) -> None:
     large = tar_block(tarfile.REGTYPE, name="a-1.0/PKG-INFO", size=(16 << 20) + 1)
     with pytest.raises(InputError, match=r"a-1\.0/PKG-INFO is 16777217 bytes long; expected at most 16 MiB$"):
         read_sdist_file(sdist(tmp_path, large), "PKG-INFO")
 
 
-def test_an_sdist_that_unpacks_to_far_more_than_libraries_do_is_refused_in_little_memory(tmp_path: Path) -> None:
+def test_an_sdist_with_an_extreme_unpacked_size_is_refused_with_little_memory(tmp_path: Path) -> None:
     """Given 512 MiB of zeros, of which a quarter may be unpacked."""
     path = write_zeros(tmp_path, 8)
     assert run_python(LESS + SDIST_FILE_READ, path, memory=400 << 20) == (
@@ -259,7 +257,7 @@ def test_an_sdist_that_unpacks_to_far_more_than_libraries_do_is_refused_in_littl
     )
 
 
-def test_a_large_sdist_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_sdist_may_be_compressed_to_one_percent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = random.Random(1).randbytes(1000) + bytes(100_000)
     path = sdist(tmp_path, INFO, tar_block(tarfile.REGTYPE, content, name="a-1.0/a"), END)
@@ -267,7 +265,7 @@ def test_a_large_sdist_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch:
     assert read_sdist_file(path, "PKG-INFO", to_end=True) == b"Name: a\n"
 
 
-def test_links_beyond_all_measure_are_refused_in_little_memory(tmp_path: Path) -> None:
+def test_an_extreme_number_of_links_is_refused_with_little_memory(tmp_path: Path) -> None:
     names = (f"a-1.0/{number}/{'x/' * 50}l" for number in range(2000))
     path = sdist(tmp_path, *(link(name, "y") for name in names), END)
     assert run_python(SDIST_FILE_READ, path, memory=400 << 20) == (

@@ -17,7 +17,7 @@ from rocwheel.wheels.record import MOST_ROWS, RecordEntry, RecordRow, parse_reco
 PATHS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=20)
 
 
-def test_rows_are_sorted_by_path_and_record_itself_comes_last_without_a_hash() -> None:
+def test_rows_are_sorted_by_path_and_record_is_last_without_a_hash() -> None:
     digest = hashlib.sha256(b"").digest()
     rows = [RecordRow("b/__init__.py", digest, 0), RecordRow("a/lib/liba.so.1", digest, 0)]
     assert render_record(rows, "a-1.dist-info/RECORD").decode() == (
@@ -34,7 +34,7 @@ def test_a_path_with_a_comma_or_a_quote_is_quoted() -> None:
 
 
 @given(st.dictionaries(PATHS, st.binary(max_size=40)))
-def test_any_reader_of_csv_gets_every_path_hash_and_size_back(members: dict[str, bytes]) -> None:
+def test_any_csv_reader_gets_back_every_path_hash_and_size(members: dict[str, bytes]) -> None:
     rows = [RecordRow(path, hashlib.sha256(data).digest(), len(data)) for path, data in members.items()]
     text = render_record(rows, "x.dist-info/RECORD").decode()
     *read, last = csv.reader(io.StringIO(text, newline=""))
@@ -50,7 +50,7 @@ def _raw(spelled: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def test_installer_agrees_with_every_hash() -> None:
+def test_installer_accepts_every_hash() -> None:
     records = pytest.importorskip("installer.records")
     data = b"import rocm_sdk\n"
     text = render_record([RecordRow("a.py", hashlib.sha256(data).digest(), len(data))], "a.dist-info/RECORD").decode()
@@ -60,7 +60,7 @@ def test_installer_agrees_with_every_hash() -> None:
     assert parsed[1].hash_ is None
 
 
-def test_rows_are_read_as_they_are_written() -> None:
+def test_rows_are_read_unchanged() -> None:
     text = b"a/b.py,sha256=47DEQpj8HBSa,12\na-1.dist-info/RECORD,,\n"
     assert parse_record(text, "RECORD") == (
         RecordEntry("a/b.py", "sha256=47DEQpj8HBSa", "12"),
@@ -68,17 +68,17 @@ def test_rows_are_read_as_they_are_written() -> None:
     )
 
 
-def test_cells_that_a_row_lacks_are_empty() -> None:
+def test_missing_cells_of_a_row_are_empty() -> None:
     assert parse_record(b"a/b.py\n\n", "RECORD") == (RecordEntry("a/b.py", "", ""),)
 
 
 @pytest.mark.parametrize("text", [b"a\rb,,\n", b'"' + b"a" * 200_000 + b'",,\n'], ids=["a bare return", "a long cell"])
-def test_text_that_is_no_csv_is_refused_by_its_name(text: bytes) -> None:
+def test_the_error_for_invalid_csv_names_the_file(text: bytes) -> None:
     with pytest.raises(InputError, match=r"^x\.whl!RECORD: can't be read \(.+\); expected CSV\. Build"):
         parse_record(text, "x.whl!RECORD")
 
 
-def test_a_hash_is_spelled_without_padding() -> None:
+def test_a_hash_is_written_without_padding() -> None:
     assert spell_hash(hashlib.sha256(b"").digest()) == "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 
 

@@ -42,15 +42,15 @@ if TYPE_CHECKING:
         ("7.14.0rc1", 2, "7.14.*"),
     ],
 )
-def test_a_prefix_names_the_first_numbers_of_the_release(version: str, numbers: int, expected: str) -> None:
+def test_a_prefix_match_uses_the_first_numbers_of_the_release(version: str, numbers: int, expected: str) -> None:
     assert prefix_match(Version(version), numbers) == expected
 
 
-def test_a_pre_release_is_named_exactly_without_its_local_version() -> None:
+def test_a_pre_release_is_matched_exactly_without_its_local_version() -> None:
     assert release_match(Version("7.14.0rc1+local"), 2) == "7.14.0rc1"
 
 
-def test_a_final_release_is_named_by_its_prefix() -> None:
+def test_a_final_release_is_matched_by_its_prefix() -> None:
     assert release_match(Version("7.14.2"), 2) == "7.14.*"
 
 
@@ -80,41 +80,41 @@ BROUGHT = {
     ],
     ids=["malformed", "no order", "brackets in a marker", "of lock files", "a backslash", "digits", "brackets"],
 )
-def test_a_requirement_that_cannot_be_judged_is_refused(text: str, problem: str) -> None:
+def test_an_invalid_requirement_is_refused(text: str, problem: str) -> None:
     with pytest.raises(RequirementError, match=problem):
         parse_requirement(text)
 
 
-def test_a_version_of_more_digits_than_python_reads_is_no_specifier() -> None:
+def test_a_version_with_more_digits_than_python_accepts_is_not_a_specifier() -> None:
     with pytest.raises(InvalidSpecifier, match=r"^a number with more than 4,000 digits$"):
         read_specifier(f">=3.{'1' * 4001}")
     assert read_specifier(f">=3.{'1' * 4000}").contains("4")
 
 
-def test_a_url_may_have_a_backslash() -> None:
+def test_a_url_may_contain_a_backslash() -> None:
     assert parse_requirement(r"one @ file:///C:\d\one.whl ; os_name == 'nt'").url == r"file:///C:\d\one.whl"
 
 
-def test_a_requirement_is_read_whatever_its_marker_compares() -> None:
+def test_a_requirement_is_read_with_any_comparison_in_its_marker() -> None:
     assert read_requirement("one; python_version ~= 'x'").name == "one"
 
 
-def test_a_text_that_is_no_requirement_is_refused_before_python_ends_at_its_brackets() -> None:
+def test_an_invalid_requirement_with_many_brackets_is_refused_before_the_parser_fails() -> None:
     with pytest.raises(RequirementError, match=r"^more than 32 nested brackets$"):
         read_requirement("one; " + "(" * 5000)
 
 
-def test_brackets_side_by_side_are_read() -> None:
+def test_many_brackets_side_by_side_are_read() -> None:
     parse_requirement("one; " + " or ".join(["(os_name == 'posix')"] * 500))
     parse_requirement(f"one; {'(' * 32}os_name == 'posix'{')' * 32}")
 
 
-def test_what_can_be_read_is_kept() -> None:
+def test_only_readable_requirements_are_kept() -> None:
     assert readable_requirements(["one ==", "two>=1"]) == [Requirement("two>=1")]
 
 
 @pytest.mark.parametrize(("extras", "holds"), [(("",), False), (("fast",), True), (("", "fast"), True)])
-def test_a_requirement_of_an_extra_holds_with_it_alone(extras: tuple[str, ...], *, holds: bool) -> None:
+def test_a_requirement_with_an_extra_applies_only_with_the_extra(extras: tuple[str, ...], *, holds: bool) -> None:
     assert applies(Requirement("one; extra == 'fast'"), extras) is holds
 
 
@@ -126,15 +126,15 @@ def test_a_requirement_of_an_extra_holds_with_it_alone(extras: tuple[str, ...], 
         ("a-1.0.tar.gz", True),
     ],
 )
-def test_a_marker_is_judged_by_the_tags_of_a_wheel(file_name: str, *, holds: bool) -> None:
+def test_a_marker_is_evaluated_against_the_tags_of_a_wheel(file_name: str, *, holds: bool) -> None:
     assert applies(Requirement("one; python_version >= '3.12' and sys_platform == 'linux'"), ("",), file_name) is holds
 
 
-def test_an_extra_asks_for_the_distribution_itself_too() -> None:
+def test_an_extra_also_requests_the_distribution_itself() -> None:
     assert asked_for(Requirement("My.Lib[Fast_IO]")) == [("my-lib", ""), ("my-lib", "fast-io")]
 
 
-def test_requirements_are_followed_through_others_even_in_a_circle() -> None:
+def test_requirements_are_followed_transitively_even_in_a_cycle() -> None:
     reached = follow_requirements("one", lambda name, extra: BROUGHT.get((name, extra), ()))
     assert reached == {"one", "two", "three"}
 
@@ -149,7 +149,9 @@ def test_requirements_are_followed_through_others_even_in_a_circle() -> None:
     ],
     ids=["setuptools", "nothing", "no table", "no file"],
 )
-def test_a_build_requires_what_its_project_says(tmp_path: Path, text: bytes | None, expected: tuple[str, ...]) -> None:
+def test_build_requirements_are_read_from_the_project(
+    tmp_path: Path, text: bytes | None, expected: tuple[str, ...]
+) -> None:
     path = write_sdist(tmp_path, "x-1.0", {"PKG-INFO": b"", **({"pyproject.toml": text} if text else {})})
     assert read_build_requires(path) == expected
 
@@ -159,7 +161,7 @@ def test_a_build_requires_what_its_project_says(tmp_path: Path, text: bytes | No
     [b"[", b"\xff", b"[build-system]\nrequires = 'x'\n", b"[build-system]\nrequires = [1]\n", b"build-system = 1\n",
      b"x = " + b"[" * 100_000],
 )  # fmt: skip
-def test_what_cannot_be_read_is_named(tmp_path: Path, text: bytes) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path, text: bytes) -> None:
     path = write_sdist(tmp_path, "x-1.0", {"pyproject.toml": text})
     with pytest.raises(
         InputError, match=r"x-1\.0\.tar\.gz!pyproject\.toml: can't be read \(.*\); expected the format of PEP 518"

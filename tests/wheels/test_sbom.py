@@ -49,11 +49,11 @@ BILL = BillOfMaterials(SUBJECT, (ARTIFACT, COMPONENT), 315532800)
 VALIDATOR = JsonStrictValidator(SchemaVersion.V1_6)
 
 
-def test_a_bill_follows_the_published_schema() -> None:
+def test_an_sbom_conforms_to_the_published_schema() -> None:
     assert VALIDATOR.validate_str(render_bill(BILL).decode()) is None
 
 
-def test_a_bill_names_what_a_distribution_is_made_of() -> None:
+def test_an_sbom_lists_the_components_of_a_distribution() -> None:
     bill = json.loads(render_bill(BILL))
     assert bill["metadata"]["component"]["purl"] == "pkg:pypi/rocm-sdk-core@7.0.0rc1"
     assert bill["metadata"]["timestamp"] == "1980-01-01T00:00:00+00:00"
@@ -90,7 +90,7 @@ def test_the_same_values_give_the_same_bytes() -> None:
         "pkg:deb/me%20%26%20co/a@1?arch=amd64",
     ],
 )
-def test_packages_of_any_supplier_and_of_none_are_named(url: str) -> None:
+def test_package_urls_with_any_supplier_or_without_a_supplier_are_kept(url: str) -> None:
     bill = BillOfMaterials(SUBJECT, (ARTIFACT, BillItem("c", "x", package_url=url)), 0)
     text = render_bill(bill).decode()
     assert VALIDATOR.validate_str(text) is None
@@ -98,21 +98,21 @@ def test_packages_of_any_supplier_and_of_none_are_named(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["nonsense", "pkg:", "pkg:deb"])
-def test_a_package_url_that_can_not_be_read_is_left_out(url: str) -> None:
+def test_an_unreadable_package_url_is_left_out(url: str) -> None:
     bill = BillOfMaterials(SUBJECT, (ARTIFACT, BillItem("c", "x", package_url=url)), 0)
     assert "purl" not in next(one for one in json.loads(render_bill(bill))["components"] if one["bom-ref"] == "c")
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.text(min_size=1), st.text(), st.text(min_size=1))
-def test_any_text_gives_a_bill_of_the_schema(name: str, version: str, path: str) -> None:
+def test_any_text_gives_an_sbom_that_conforms_to_the_schema(name: str, version: str, path: str) -> None:
     bill = BillOfMaterials(SUBJECT, (ARTIFACT, BillItem("c", name, version, license_files=(path,))), 0)
     text = render_bill(bill).decode()
     assert VALIDATOR.validate_str(text) is None
     assert name in {one["name"] for one in json.loads(text)["components"]}
 
 
-def test_a_promoted_bill_has_the_new_version_of_the_distribution_alone() -> None:
+def test_a_promoted_sbom_changes_only_the_version_of_the_distribution() -> None:
     before = render_bill(BILL)
     after = promoted_bill(before, "7.0.0rc1", "7.0.0", "sboms/rocwheel.cdx.json")
     assert VALIDATOR.validate_str(after.decode()) is None
@@ -124,13 +124,13 @@ def test_a_promoted_bill_has_the_new_version_of_the_distribution_alone() -> None
     assert uuid.UUID(other["serialNumber"]) != uuid.UUID(one["serialNumber"])
 
 
-def test_a_bill_of_another_version_stays_as_it_is() -> None:
+def test_an_sbom_of_another_version_is_unchanged() -> None:
     before = render_bill(BILL)
     assert promoted_bill(before, "6.0", "7.0.0", "x") == before
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"metadata": {"component": []}}', b'{"metadata": 1}', b"\xff"])
-def test_what_is_no_bill_is_refused(data: bytes) -> None:
+def test_an_invalid_sbom_is_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="sboms/x: isn't a bill of materials"):
         promoted_bill(data, "1", "2", "sboms/x")
 
@@ -155,7 +155,7 @@ def parsed(found: dict[str, bytes]) -> dict[str, Any]:
     return bill
 
 
-def test_the_wheel_that_was_changed_is_an_ancestor_with_its_record(tmp_path: Path) -> None:
+def test_the_original_wheel_is_an_ancestor_with_the_hash_of_its_record(tmp_path: Path) -> None:
     bill = parsed(changed(tmp_path, render_bill(CHANGED_BILL_BILL), "rocwheel repair: changed x.so"))
     [wheel] = tmp_path.glob("*.whl")
     record = hashlib.sha256(members(wheel)[f"{INFO}/RECORD"]).hexdigest()
@@ -175,13 +175,13 @@ def test_the_wheel_that_was_changed_is_an_ancestor_with_its_record(tmp_path: Pat
     assert bill["components"] == json.loads(render_bill(CHANGED_BILL_BILL))["components"]
 
 
-def test_a_second_change_keeps_what_the_first_one_was(tmp_path: Path) -> None:
+def test_a_second_change_keeps_the_record_of_the_first(tmp_path: Path) -> None:
     once = changed(tmp_path / "one", render_bill(CHANGED_BILL_BILL), "first")[SBOM_NAME]
     pedigree = parsed(changed(tmp_path / "two", once, "second"))["metadata"]["component"]["pedigree"]
     assert (pedigree["notes"], pedigree["ancestors"][0]["pedigree"]["notes"]) == ("second", "first")
 
 
-def test_a_distribution_of_another_name_is_named_and_made_of_the_same(tmp_path: Path) -> None:
+def test_a_renamed_distribution_has_its_new_name_and_the_same_components(tmp_path: Path) -> None:
     bill = parsed(changed(tmp_path, render_bill(CHANGED_BILL_BILL), name="rocm-x-device-gfx942"))
     own, url = bill["metadata"]["component"], "pkg:pypi/rocm-x-device-gfx942@1.0"
     assert (own["name"], own["version"], own["purl"], own["bom-ref"]) == ("rocm-x-device-gfx942", "1.0", url, url)
@@ -190,16 +190,16 @@ def test_a_distribution_of_another_name_is_named_and_made_of_the_same(tmp_path: 
 
 
 @pytest.mark.parametrize("data", [b"no bill", b"{}", b'{"metadata": {"component": {"name": "x"}}}'])
-def test_what_is_no_bill_stays_for_the_audit_and_is_none_of_another_name(tmp_path: Path, data: bytes) -> None:
+def test_an_invalid_sbom_is_kept_for_the_audit_but_dropped_from_a_renamed_wheel(tmp_path: Path, data: bytes) -> None:
     assert changed(tmp_path, data) == {SBOM_NAME: data}
     assert changed(tmp_path, data, name="other") == {}
 
 
-def test_a_wheel_without_a_bill_gets_none(tmp_path: Path) -> None:
+def test_a_wheel_without_an_sbom_gets_no_sbom(tmp_path: Path) -> None:
     assert changed(tmp_path, None) == {}
 
 
-def test_notes_name_twenty_files() -> None:
+def test_notes_list_at_most_twenty_files() -> None:
     notes = change_notes("rocwheel device prune", {"left out": [f"f{number}" for number in range(22)], "added": []})
     assert notes.startswith("rocwheel device prune: left out f0, f1, ")
     assert notes.endswith(", f19 and 2 more")
@@ -214,12 +214,12 @@ WITH_TEXT = BillItem("b", "rocm-core", license_files=("share/doc/rocm-core/LICEN
 WITHOUT = BillItem("c", "rocm_smi_lib", license="MIT")
 
 
-def test_projects_without_a_text_are_found_and_artifacts_and_packages_need_none() -> None:
+def test_only_projects_need_a_license_text_and_missing_texts_are_found() -> None:
     bill = render_bill(BillOfMaterials(UNLICENSED_SUBJECT, (UNLICENSED_ARTIFACT, PACKAGE, WITH_TEXT, WITHOUT), 0))
     assert find_unlicensed(bill, "x") == ("rocm_smi_lib",)
 
 
-def test_an_artifact_that_splitting_made_needs_no_text() -> None:
+def test_an_artifact_made_by_splitting_needs_no_license_text() -> None:
     made = BillItem("rand_lib_gfx1030", "rand_lib_gfx1030")
     project = BillItem("unsorted/", "unsorted")
     subject = BillItem("s", "rocm-sdk-libraries", made_of=("rand_lib_gfx1030", "unsorted/"))
@@ -227,16 +227,16 @@ def test_an_artifact_that_splitting_made_needs_no_text() -> None:
     assert find_unlicensed(bill, "x") == ("unsorted",)
 
 
-def test_a_bill_of_nothing_lacks_nothing() -> None:
+def test_an_empty_sbom_lacks_no_license_text() -> None:
     assert find_unlicensed(b"{}", "x") == ()
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b'{"components": 3}', b'{"components": [{}]}', b"[" * 100_000])
-def test_what_is_no_bill_is_refused_of_unlicensed(data: bytes) -> None:
+def test_an_invalid_sbom_is_refused_when_finding_missing_license_texts(data: bytes) -> None:
     with pytest.raises(InputError, match="x: isn't a bill of materials"):
         find_unlicensed(data, "x")
 
 
-def test_names_with_markup_stay_text() -> None:
+def test_names_with_markup_are_plain_text() -> None:
     data = json.dumps({"components": [{"name": "<script>\u0000"}]}).encode()
     assert find_unlicensed(data, "x") == ("<script>\x00",)

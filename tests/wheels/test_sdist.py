@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("environment", [{}, {"SOURCE_DATE_EPOCH": ""}], ids=["absent", "empty"])
-def test_without_the_variable_it_is_the_first_second_of_1980(environment: dict[str, str]) -> None:
+def test_the_default_date_is_the_first_second_of_1980(environment: dict[str, str]) -> None:
     assert SourceDate.from_environment(environment) == SourceDate(315532800)
     assert SourceDate().zip_time == ZipTime(date=33, time=0)
 
@@ -37,7 +37,7 @@ def test_without_the_variable_it_is_the_first_second_of_1980(environment: dict[s
         pytest.param("253402300799", (2107, 12, 31, 23, 59, 58), id="after ZIP's years"),
     ],
 )
-def test_zipfile_reads_the_moment_in_utc(
+def test_zipfile_reads_the_time_in_utc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: str, expected: tuple[int, ...]
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -54,13 +54,13 @@ def test_zipfile_reads_the_moment_in_utc(
 @pytest.mark.parametrize(
     "text", ["yesterday", "-1", "1.5", " 1", "0x10", "\u0661", "9" * 13, "9" * 5000], ids=lambda text: text[:13]
 )
-def test_anything_but_whole_seconds_is_refused(text: str) -> None:
+def test_values_other_than_whole_seconds_are_refused(text: str) -> None:
     message = f"SOURCE_DATE_EPOCH: is {text!r}; expected a whole number of seconds since 1970. Correct or unset it."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         SourceDate.from_environment({"SOURCE_DATE_EPOCH": text})
 
 
-def test_seconds_after_the_year_9999_are_refused() -> None:
+def test_times_after_the_year_9999_are_refused() -> None:
     assert SourceDate.from_environment({"SOURCE_DATE_EPOCH": "253402300799"}).seconds == 253402300799
     message = (
         "SOURCE_DATE_EPOCH: is 253402300800; expected at most 253402300799, in the year 9999. Correct or unset it."
@@ -95,7 +95,7 @@ def sdist(tmp_path: Path) -> Path:
     return path
 
 
-def test_members_stand_sorted_below_one_folder(sdist: Path) -> None:
+def test_members_are_sorted_in_one_folder(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         assert archive.getnames() == ["hello-1.0/PKG-INFO", "hello-1.0/backend.py", "hello-1.0/pyproject.toml"]
         assert {(info.uid, info.gid, info.mode, info.mtime) for info in archive} == {(0, 0, 0o644, 315532800)}
@@ -105,7 +105,7 @@ def test_members_stand_sorted_below_one_folder(sdist: Path) -> None:
     assert parse_sdist_filename(sdist.name)[0] == "hello"
 
 
-def test_the_bytes_depend_on_the_members_alone(sdist: Path, tmp_path: Path) -> None:
+def test_the_bytes_depend_only_on_the_members(sdist: Path, tmp_path: Path) -> None:
     again = tmp_path / "elsewhere" / "another-name.tar.gz"
     write_sdist(again, "hello-1.0", dict(reversed(MEMBERS.items())), mtime=315532800)
     assert again.read_bytes() == sdist.read_bytes()
@@ -117,13 +117,13 @@ def test_the_gzip_header_has_neither_name_nor_date(sdist: Path) -> None:
 
 
 @pytest.mark.slow
-def test_pip_builds_and_installs_it_without_an_index(sdist: Path, tmp_path: Path) -> None:
+def test_pip_builds_and_installs_the_sdist_without_an_index(sdist: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target"]
     subprocess.run([*pip, str(tmp_path / "site"), str(sdist)], check=True, capture_output=True)
     assert (tmp_path / "site/hello.py").read_text() == "GREETING = 'hello'"
 
 
-def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "hello-1.0.tar.gz"
     remedy = "Choose another output, or remove the file at the path of its parent folder."
@@ -132,5 +132,5 @@ def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
         write_sdist(path, "hello-1.0", MEMBERS, mtime=0)
 
 
-def test_the_file_name_has_the_normalized_name_and_the_version() -> None:
+def test_the_file_name_consists_of_the_normalized_name_and_the_version() -> None:
     assert sdist_name("Rocm-SDK.core", "7.14.0rc1") == "rocm_sdk_core-7.14.0rc1.tar.gz"

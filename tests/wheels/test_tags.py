@@ -36,24 +36,24 @@ from rocwheel.wheels.tags import (
     ],
     ids=lambda tag: tag.text,
 )
-def test_a_platform_tag_names_system_machine_and_glibc(tag: PlatformTag) -> None:
+def test_a_platform_tag_gives_system_machine_and_glibc(tag: PlatformTag) -> None:
     assert parse_platforms(tag.text) == (tag,)
 
 
-def test_tags_that_are_joined_by_dots_are_separated() -> None:
+def test_tags_joined_by_dots_are_expanded() -> None:
     assert expand_tags("py2.py3", "none", "any") == ("py2-none-any", "py3-none-any")
 
 
-def test_the_oldest_glibc_of_several_tags_is_what_they_promise() -> None:
+def test_the_oldest_glibc_of_several_tags_is_the_lowest() -> None:
     assert lowest_glibc(parse_platforms("manylinux_2_17_x86_64.manylinux1_x86_64.linux_x86_64")) == (2, 5)
 
 
-def test_tags_without_a_glibc_promise_none() -> None:
+def test_tags_without_a_glibc_have_no_lowest_glibc() -> None:
     assert lowest_glibc(parse_platforms("linux_x86_64.any")) is None
 
 
 @pytest.mark.parametrize(("text", "fits"), [("linux_x86_64.any", True), ("linux-x86_64", False), ("a..b", False)])
-def test_a_platform_has_no_dashes_and_no_empty_parts(text: str, *, fits: bool) -> None:
+def test_a_platform_has_no_dashes_or_empty_parts(text: str, *, fits: bool) -> None:
     assert is_platform(text) is fits
 
 
@@ -84,7 +84,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize("tag", KNOWN)
-def test_a_tag_that_some_installer_takes_is_known(tag: str) -> None:
+def test_a_tag_accepted_by_some_installer_is_known(tag: str) -> None:
     assert is_known_platform(tag)
 
 
@@ -108,12 +108,12 @@ def test_a_tag_that_some_installer_takes_is_known(tag: str) -> None:
         ("ANY", "any"),
     ],
 )
-def test_for_a_tag_that_no_installer_takes_there_is_the_nearest_one(tag: str, nearest: str) -> None:
+def test_a_tag_accepted_by_no_installer_gets_the_nearest_known_tag(tag: str, nearest: str) -> None:
     assert not is_known_platform(tag)
     assert nearest_platform(tag) == nearest
 
 
-def test_every_tag_that_packaging_makes_is_known() -> None:
+def test_every_tag_generated_by_packaging_is_known() -> None:
     made = {*mac_platforms((26, 0), "arm64"), *mac_platforms((13, 0), "x86_64"), *platform_tags()}
     assert [tag for tag in sorted(made) if not is_known_platform(tag)] == []
 
@@ -123,7 +123,7 @@ NO_LIBC = PlatformFloor(62, (2, 5), "lib/a.so: oldest tag for its architecture")
 
 
 @pytest.mark.parametrize("tag", ["musllinux_1_2_x86_64", "manylinux_2_17_x86_64.musllinux_1_2_x86_64"])
-def test_a_tag_for_musl_is_refused_for_files_that_need_glibc(tag: str) -> None:
+def test_a_musl_tag_is_refused_for_files_that_need_glibc(tag: str) -> None:
     with pytest.raises(InputError) as caught:
         check_platform_of_files(tag, GLIBC)
     assert str(caught.value) == (
@@ -133,7 +133,7 @@ def test_a_tag_for_musl_is_refused_for_files_that_need_glibc(tag: str) -> None:
 
 
 @pytest.mark.parametrize("floor", [NO_LIBC, None])
-def test_a_tag_for_musl_is_taken_for_files_that_do_not_need_glibc(floor: PlatformFloor | None) -> None:
+def test_a_musl_tag_is_accepted_for_files_that_do_not_need_glibc(floor: PlatformFloor | None) -> None:
     check_platform_of_files("musllinux_1_2_x86_64", floor)
 
 

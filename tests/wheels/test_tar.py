@@ -55,24 +55,24 @@ def refusal(data: bytes) -> str:
     return str(caught.value)
 
 
-def test_long_names_of_gnu_and_pax_are_read() -> None:
+def test_long_names_from_gnu_and_pax_headers_are_read() -> None:
     long, path = "d/" * 500 + "gnu", "d/" * 500 + "pax\n=ä"
     data = block(LONG_NAME, long.encode() + b"\0") + FILE + block(PAX, record(b"path", path.encode())) + FILE + END
     assert names(data) == [long, path]
 
 
-def test_records_that_hold_for_all_members_are_read() -> None:
+def test_global_records_are_read() -> None:
     data = block(GLOBAL, record(b"comment", b"c" * 900) + record(b"mtime", b"7")) + FILE + FILE + END
     with BoundedTar.open(fileobj=io.BytesIO(data), mode="r:") as tar:
         assert [(info.name, info.mtime) for info in tar.forward()] == [("n", 7), ("n", 7)]
 
 
-def test_the_last_of_two_records_counts() -> None:
+def test_the_last_of_two_records_wins() -> None:
     data = block(PAX, record(b"path", b"first") + record(b"path", b"second")) + FILE + END
     assert names(data) == ["second"]
 
 
-def test_attributes_of_64_kib_are_passed_over() -> None:
+def test_attributes_of_64_kib_are_skipped() -> None:
     assert names(block(PAX, record(b"SCHILY.xattr.user.x", b"1" * (64 << 10))) + FILE + END) == ["n"]
 
 
@@ -94,7 +94,7 @@ def test_attributes_of_64_kib_are_passed_over() -> None:
         (FILE, "the end is missing"),
     ],
 )
-def test_what_is_beyond_bounds_or_damaged_is_refused(data: bytes, expected: str) -> None:
+def test_excessive_or_damaged_headers_are_refused(data: bytes, expected: str) -> None:
     tail = b"" if data == FILE else END
     assert refusal(data + tail) == expected
 
@@ -114,7 +114,7 @@ def test_a_sparse_member_is_refused_before_its_map_is_read(data: bytes) -> None:
     assert caught.value.name == "holes"
 
 
-def test_the_members_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_members_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.wheels.tar.MAX_MEMBERS", 2)
     assert names(FILE * 2 + END) == ["n", "n"]
     assert refusal(FILE * 3 + END) == "the archive has more than 2 members"
@@ -157,7 +157,7 @@ TOO_MANY_NAMES = "ReadError the names total more than 67108864 bytes"
     ids=["long names", "paths", "global records", "overlapping records", "digits", "long name"],
 )
 @pytest.mark.slow
-def test_a_bomb_is_read_in_little_memory(tmp_path: Path, parts: Iterable[bytes], printed: str) -> None:
+def test_a_tar_bomb_is_read_with_little_memory(tmp_path: Path, parts: Iterable[bytes], printed: str) -> None:
     assert run_python(READ, pack(tmp_path / "bomb.tar.gz", parts), memory=ENOUGH) == f"{printed}\n"
 
 
@@ -165,13 +165,13 @@ def test_a_bomb_is_read_in_little_memory(tmp_path: Path, parts: Iterable[bytes],
     ("path", "link"),
     [("a/b", "a/b"), ("a/b/c/d", "a/b"), ("a", None), ("a/bc", None), ("b/a/b", None), ("", None)],
 )
-def test_a_member_is_written_through_a_link_of_its_path_or_above_it(path: str, link: str | None) -> None:
+def test_a_member_written_through_a_link_is_detected(path: str, link: str | None) -> None:
     links = MemberLinks()
     links.add("a/b")
     assert (links.above(path) or (path if links.at(path) else None)) == link
 
 
-def test_the_outermost_link_is_named() -> None:
+def test_the_outermost_link_is_reported() -> None:
     links = MemberLinks()
     for path in ("a/b/c", "a/b"):
         links.add(path)

@@ -47,23 +47,23 @@ GFX942 = """\
 """
 
 
-def test_a_variant_names_its_gpu_and_who_provides_the_names() -> None:
+def test_a_variant_names_its_gpu_and_the_provider_of_the_names() -> None:
     assert render_metadata(make_metadata("gfx942", ["gfx942"], ["gfx942", "gfx1100"])).decode() == GFX942
 
 
-def test_the_null_variant_has_a_provider_and_no_properties() -> None:
+def test_the_null_variant_has_a_provider_but_no_properties() -> None:
     document = json.loads(render_metadata(make_metadata("null", [], ["gfx942"])))
     assert document["variants"] == {"null": {}}
     assert document["providers"]["amd"]["static-properties"] == {"gfx_arch": ["gfx942"]}
 
 
 @pytest.mark.parametrize("value", ["gfx90a:xnack+", "gfx9-4-generic", "gfx90a+", "GFX942", "", "gfx942\n"])
-def test_values_that_the_drafts_have_no_room_for_are_refused(value: str) -> None:
+def test_values_that_the_drafts_do_not_allow_are_refused(value: str) -> None:
     with pytest.raises(RocwheelError, match=r"can't be a value; expected \[a-z0-9_\.\]\{1,64\} \(a draft: PEP 825"):
         make_metadata("gfx90a", [value], ["gfx90a"])
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_variant_metadata_round_trips() -> None:
     made = make_metadata("gfx94x_dcgpu", ["gfx940", "gfx942"], ["gfx942"])
     assert parse_metadata(render_metadata(made), source="x", label="gfx94x_dcgpu") == made
 
@@ -101,20 +101,20 @@ def test_what_is_written_is_read_again() -> None:
          "`$.providers[...][...][0]`); expected variant metadata in the format of PEP 825 (a draft)")),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_strangers_file_is_said(document: bytes | dict[str, Any], message: str) -> None:
+def test_errors_in_a_foreign_file_are_explained(document: bytes | dict[str, Any], message: str) -> None:
     data = document if isinstance(document, bytes) else json.dumps(variant_document("gfx942", ["gfx942"], **document))
     with pytest.raises(RocwheelError) as raised:
         parse_metadata(data.encode() if isinstance(data, str) else data, source="x", label="gfx942")
     assert str(raised.value) == message
 
 
-def test_a_schema_that_the_drafts_do_not_know_is_refused() -> None:
+def test_a_schema_unknown_to_the_drafts_is_refused() -> None:
     document = variant_document("gfx942", ["gfx942"], **{"$schema": "https://example.org/1.json"})
     with pytest.raises(RocwheelError, match=r"^x: has the schema 'https://example\.org/1\.json'; expected one of http"):
         parse_metadata(json.dumps(document).encode(), source="x", label="gfx942")
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     document = variant_document("gfx942", ["gfx90a:xnack+"], **{"$schema": ""})
     with pytest.raises(RocwheelError, match="x: 2 problems"):
         parse_metadata(json.dumps(document).encode(), source="x", label="gfx942")
@@ -132,7 +132,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["$schema", "default-priorities", "providers", "variants", "x"]), json_values))
-def test_any_document_in_place_of_the_parts_is_read_or_refused(changes: dict[str, Any]) -> None:
+def test_any_document_in_place_of_a_part_is_read_or_refused(changes: dict[str, Any]) -> None:
     _parse(json.dumps(variant_document("gfx942", ["gfx942"], **changes)).encode())
 
 

@@ -33,7 +33,7 @@ def packed(tmp_path: Path, content: bytes = b"x" * 1000) -> Path:
     return path
 
 
-def test_several_wheels_are_packed_at_once(tmp_path: Path) -> None:
+def test_several_wheels_are_packed_concurrently(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as executor, write_wheels(executor, ZipTime()) as packer:
         wheels = [packer.open(tmp_path / name.file_name, dist_info=name.dist_info) for name in (ONE, TWO)]
         for wheel in wheels:
@@ -56,7 +56,7 @@ def break_off(tmp_path: Path) -> None:
         raise KeyError
 
 
-def test_an_exception_leaves_closed_wheels_and_no_open_one(tmp_path: Path) -> None:
+def test_an_exception_keeps_closed_wheels_and_removes_open_wheels(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         break_off(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [ONE.file_name]
@@ -69,7 +69,7 @@ def copy(member: ZipMember, target: Path) -> None:
         wheel.close({})
 
 
-def test_a_packed_member_is_copied_as_it_is(tmp_path: Path) -> None:
+def test_a_packed_member_is_copied_unchanged(tmp_path: Path) -> None:
     (member,) = read_directory(packed(tmp_path))
     copy(member, tmp_path / ONE.file_name)
     copied = read_directory(tmp_path / ONE.file_name)[0]
@@ -101,7 +101,7 @@ class Steps(Silent):
 
 
 @pytest.mark.parametrize("digest", [None, Digest(0, bytes(32), 40 << 20)])
-def test_a_large_member_is_reported_piece_by_piece_as_it_is_copied(tmp_path: Path, digest: Digest | None) -> None:
+def test_a_large_copied_member_is_reported_piece_by_piece(tmp_path: Path, digest: Digest | None) -> None:
     with zipfile.ZipFile(tmp_path / "source.zip", "w") as archive:
         archive.writestr("lib/data.txt", bytes(40 << 20))
     (member,) = read_directory(tmp_path / "source.zip")
@@ -115,7 +115,7 @@ def test_a_large_member_is_reported_piece_by_piece_as_it_is_copied(tmp_path: Pat
     assert sum(steps) == 40 << 20
 
 
-def test_a_large_file_is_reported_block_by_block_as_it_is_packed(tmp_path: Path) -> None:
+def test_a_large_packed_file_is_reported_block_by_block(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(bytes(range(256)) * (100 << 12))
     progress = Steps()
     with ThreadPoolExecutor(2) as executor, write_wheels(executor, ZipTime(), progress=progress) as packer:

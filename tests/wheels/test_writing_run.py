@@ -68,17 +68,17 @@ def wheel(tmp_path: Path) -> Path:
     ("name", "part"),
     [("rocm", "rocm"), ("rocm-sdk-core", "rocm_sdk_core"), ("ROCm--SDK.._Core", "rocm_sdk_core"), ("a.b", "a_b")],
 )
-def test_a_distribution_name_in_a_file_name_has_single_underscores(name: str, part: str) -> None:
+def test_a_normalized_distribution_name_has_single_underscores(name: str, part: str) -> None:
     assert normalized_file_part(name) == part
 
 
-def test_packaging_takes_the_file_name_apart(wheel: Path) -> None:
+def test_packaging_parses_the_file_name(wheel: Path) -> None:
     assert wheel.name == "rocm_sdk_core-7.0.0rc1+local.1-py3-none-any.whl"
     name, version, _, tags = parse_wheel_filename(wheel.name)
     assert (name, str(version), {str(tag) for tag in tags}) == ("rocm-sdk-core", "7.0.0rc1+local.1", {"py3-none-any"})
 
 
-def test_metadata_and_record_come_last_and_record_is_the_very_last(wheel: Path) -> None:
+def test_metadata_comes_last_and_record_is_the_very_last(wheel: Path) -> None:
     folder = "rocm_sdk_core-7.0.0rc1+local.1.dist-info"
     with zipfile.ZipFile(wheel) as archive:
         assert archive.namelist() == [
@@ -91,11 +91,11 @@ def test_metadata_and_record_come_last_and_record_is_the_very_last(wheel: Path) 
         assert Metadata.from_email(archive.read(f"{folder}/METADATA")).name == "rocm-sdk.Core"
 
 
-def test_info_zip_finds_no_fault(wheel: Path, run_tool: RunTool) -> None:
+def test_info_zip_finds_no_errors(wheel: Path, run_tool: RunTool) -> None:
     assert run_tool(["unzip", "-tqq", wheel]) == ""
 
 
-def test_the_bytes_are_the_same_every_time(wheel: Path, tmp_path: Path) -> None:
+def test_repeated_writes_give_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     again = WheelWriter(tmp_path / "again.whl", NAME.dist_info, ZipTime())
     write_members(again)
     again.close(METADATA)
@@ -117,7 +117,7 @@ INSTALLERS = {
 
 
 @pytest.mark.parametrize("installer", INSTALLERS)
-def test_installers_put_every_file_in_its_place(wheel: Path, tmp_path: Path, installer: str) -> None:
+def test_installers_put_every_file_in_the_correct_place(wheel: Path, tmp_path: Path, installer: str) -> None:
     site = tmp_path / "site"
     environment = {**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache")}
     command = [*INSTALLERS[installer], str(site), str(wheel)]
@@ -133,7 +133,7 @@ def test_installers_put_every_file_in_its_place(wheel: Path, tmp_path: Path, ins
     assert script.stdout == b"hello from the wheel\n"
 
 
-def test_a_wheel_without_members_of_its_own_is_sound(tmp_path: Path) -> None:
+def test_a_wheel_without_members_is_valid(tmp_path: Path) -> None:
     writer = WheelWriter(tmp_path / "empty.whl", NAME.dist_info, ZipTime())
     writer.close({})
     with zipfile.ZipFile(tmp_path / "empty.whl") as archive:
@@ -147,7 +147,7 @@ def test_an_aborted_wheel_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_aborting_before_anything_was_written_or_after_the_end_is_harmless(wheel: Path) -> None:
+def test_aborting_an_unstarted_or_finished_wheel_is_harmless(wheel: Path) -> None:
     WheelWriter(wheel.with_name("other.whl"), NAME.dist_info, ZipTime()).abort()
     finished = WheelWriter(wheel.with_name("finished.whl"), NAME.dist_info, ZipTime())
     finished.close({})
@@ -155,7 +155,7 @@ def test_aborting_before_anything_was_written_or_after_the_end_is_harmless(wheel
     assert sorted(path.name for path in wheel.parent.iterdir()) == ["finished.whl", wheel.name]
 
 
-def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / NAME.file_name
     remedy = "Choose another output, or remove the file at the path of its parent folder."

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 WHEEL = Path("a.whl")
 
 
-def test_the_folder_of_a_wheel_is_found_whatever_it_holds() -> None:
+def test_the_dist_info_folder_of_a_wheel_is_found() -> None:
     assert find_dist_info(WHEEL, ["a/__init__.py", "a-1.0.dist-info/WHEEL", "a-1.0.dist-info/RECORD"]) == (
         "a-1.0.dist-info"
     )
 
 
-def test_a_folder_deeper_down_is_not_the_wheels_own() -> None:
+def test_a_nested_dist_info_folder_is_not_the_one_of_the_wheel() -> None:
     names = ["a/_vendor/b-1.0.dist-info/METADATA", "a-1.0.dist-info/METADATA"]
     assert find_metadata(WHEEL, names) == "a-1.0.dist-info/METADATA"
 
@@ -47,12 +47,12 @@ def test_a_folder_deeper_down_is_not_the_wheels_own() -> None:
     ],
     ids=["none", "two", "no METADATA"],
 )
-def test_what_has_no_one_metadata_file_is_refused(names: list[str], found: str) -> None:
+def test_a_wheel_without_exactly_one_metadata_file_is_refused(names: list[str], found: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"a.whl: {found}")):
         find_metadata(WHEEL, names)
 
 
-def test_the_error_says_what_the_caller_expected() -> None:
+def test_the_error_includes_the_expectation_of_the_caller() -> None:
     with pytest.raises(InputError, match=re.escape("a.whl: has no .dist-info folder; expected that of a 1.0")):
         find_metadata(WHEEL, ["a.py"], expected="that of a 1.0")
 
@@ -64,7 +64,7 @@ def write(path: Path, *, method: int = zipfile.ZIP_DEFLATED, **contents: bytes) 
     return path
 
 
-def test_modes_are_those_of_unix_or_none(tmp_path: Path) -> None:
+def test_only_unix_modes_are_read(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         tool = zipfile.ZipInfo("tool")
         tool.external_attr = 0o100755 << 16
@@ -76,7 +76,7 @@ def test_modes_are_those_of_unix_or_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 10, 60], ids=["empty", "start", "no end"])
-def test_what_is_not_a_whole_archive_is_refused(tmp_path: Path, keep: int) -> None:
+def test_an_incomplete_archive_is_refused(tmp_path: Path, keep: int) -> None:
     path = write(tmp_path / "a.zip", a=b"content")
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(
@@ -93,9 +93,7 @@ def write_zeros(path: Path, members: int) -> Path:
     return path
 
 
-def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_with_an_extreme_unpacked_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
     path = write_zeros(tmp_path / "a.zip", 17)
     with pytest.raises(InputError) as error:
@@ -107,20 +105,18 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
     )
 
 
-def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_archive_may_be_compressed_to_one_percent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 4096)
     path = write(tmp_path / "a.zip", a=random.Random(1).randbytes(1000) + bytes(100_000))
     assert [member.size for member in read_directory(path)] == [101_000]
 
 
-def test_an_archive_of_little_may_be_packed_as_tightly_as_it_likes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_archive_may_have_any_compression_ratio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
     assert len(read_directory(write_zeros(tmp_path / "a.zip", 16))) == 16
 
 
-def test_a_method_that_installers_do_not_read_is_refused(tmp_path: Path) -> None:
+def test_a_method_unsupported_by_installers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         read_directory(write(tmp_path / "a.zip", method=zipfile.ZIP_LZMA, a=b"content"))
     assert str(error.value) == (
@@ -154,7 +150,7 @@ def damage(path: Path, change: Callable[[bytearray, int, int], None]) -> str:
     return str(caught.value)
 
 
-def test_a_member_that_calls_itself_otherwise_is_refused(tmp_path: Path) -> None:
+def test_a_member_with_another_name_in_its_local_header_is_refused(tmp_path: Path) -> None:
     def rename(content: bytearray, local: int, _central: int) -> None:
         content[local + 30 : local + 31] = b"b"
 
@@ -165,7 +161,7 @@ def test_a_member_that_calls_itself_otherwise_is_refused(tmp_path: Path) -> None
     )
 
 
-def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_members_with_the_same_name_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.zip", a=b"one", b=b"two")
     content = bytearray(path.read_bytes())
     content[content.rfind(b"PK\3\4") + 30] = content[content.rfind(b"PK\1\2") + 46] = ord("a")
@@ -192,7 +188,7 @@ def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> None:
+def test_a_member_that_overlaps_the_central_directory_is_refused(tmp_path: Path) -> None:
     def lengthen(content: bytearray, local: int, central: int) -> None:
         content[local + 18 : local + 26] = content[central + 20 : central + 28] = (20).to_bytes(4, "little") * 2
 
@@ -202,7 +198,7 @@ def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> 
     )
 
 
-def test_an_offset_beyond_all_files_is_refused(tmp_path: Path) -> None:
+def test_an_offset_past_the_end_of_the_file_is_refused(tmp_path: Path) -> None:
     def move(content: bytearray, _local: int, central: int) -> None:
         # The extra field of ZIP64 holds what has no room in the entry (APPNOTE.TXT, 4.5.3).
         content[central + 47 : central + 47] = struct.pack("<2HQ", 1, 8, 1 << 63)
@@ -215,13 +211,13 @@ def test_an_offset_beyond_all_files_is_refused(tmp_path: Path) -> None:
     assert damage(path, move).startswith(f"{path}: is a damaged archive (")
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.zip")
     with pytest.raises(InputError, match=r"a\.zip: can't be read \(it isn't a regular file\)"):
         read_directory(tmp_path / "a.zip")
 
 
-def test_a_disk_that_fails_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_error_is_not_reported_as_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard library calls whatever it can't read no ZIP archive."""
     path = write(tmp_path / "a.whl", a=b"a")
 
@@ -234,9 +230,7 @@ def test_a_disk_that_fails_is_no_damage(tmp_path: Path, monkeypatch: pytest.Monk
     assert str(caught.value) == f"{path}: can't be read (Input/output error). Check whether it exists and is readable."
 
 
-def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_continues_after_a_short_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.whl", first=b"one", second=b"two")
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda file, size, offset: pread(file, max(size // 2, 1), offset))

@@ -38,7 +38,7 @@ class _Pipe(io.RawIOBase):
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
-def test_a_stream_has_its_sizes_behind_the_content(tmp_path: Path, method: int) -> None:
+def test_a_stream_has_its_sizes_after_the_content(tmp_path: Path, method: int) -> None:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", method) as archive:
         archive.writestr("a", DATA)
@@ -69,7 +69,7 @@ def test_large_sizes_are_in_the_extra_field(tmp_path: Path) -> None:
     ],
     ids=["method", "checksum", "packed size", "size"],
 )
-def test_a_member_whose_own_header_says_otherwise_is_refused(tmp_path: Path, place: int, found: str) -> None:
+def test_a_member_whose_local_header_disagrees_is_refused(tmp_path: Path, place: int, found: str) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a", DATA)
@@ -82,7 +82,7 @@ def test_a_member_whose_own_header_says_otherwise_is_refused(tmp_path: Path, pla
 
 
 @pytest.mark.parametrize("extra", [b"", b"\1\0", b"\1\0\x08\0" + b"\7" * 8, b"\1\0\xff\xff", b"\2\0\0\0"])
-def test_large_sizes_that_are_not_there_are_a_disagreement(tmp_path: Path, extra: bytes) -> None:
+def test_missing_large_sizes_are_refused(tmp_path: Path, extra: bytes) -> None:
     path = tmp_path / "a.zip"
     info = zipfile.ZipInfo("a")
     info.extra = extra
@@ -193,7 +193,7 @@ HIDDEN_MEMBER = HIDDEN[: HIDDEN.index(_CENTRAL)]
         ),
     ],
 )
-def test_what_programs_read_differently_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+def test_archives_that_programs_read_differently_are_refused(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
@@ -210,7 +210,7 @@ def test_what_programs_read_differently_is_refused(tmp_path: Path, data: bytes, 
         pytest.param(raw_zip(RawMember(b"a", b"content", extra=_path_field(b"a"))), id="such a one in its own header"),
     ],
 )
-def test_what_all_programs_read_alike_is_read(tmp_path: Path, data: bytes) -> None:
+def test_archives_that_all_programs_read_alike_are_read(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(data)
     assert [member.name for member in read_directory(path)] == ["a"] * data.count(_CENTRAL)
@@ -218,7 +218,7 @@ def test_what_all_programs_read_alike_is_read(tmp_path: Path, data: bytes) -> No
 
 @pytest.mark.parametrize("packed", [b"", b"\3\0", b"\1\0\0\xff\xff"], ids=["no bytes", "a code", "as they are"])
 @pytest.mark.parametrize("flags", [0, 8])
-def test_folders_of_which_deflate_made_nothing_are_read(tmp_path: Path, packed: bytes, flags: int) -> None:
+def test_deflated_empty_folders_are_read(tmp_path: Path, packed: bytes, flags: int) -> None:
     (tmp_path / "a.zip").write_bytes(_folder(packed, 8, flags))
     assert [member.name for member in read_directory(tmp_path / "a.zip")] == ["a"]
 
@@ -238,7 +238,7 @@ class _AmbiguityPipe(io.BytesIO):
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 @pytest.mark.parametrize("large", [False, True], ids=["small", "ZIP64"])
-def test_members_that_were_written_as_streams_are_read(tmp_path: Path, method: int, *, large: bool) -> None:
+def test_members_written_as_streams_are_read(tmp_path: Path, method: int, *, large: bool) -> None:
     pipe = _AmbiguityPipe()
     with zipfile.ZipFile(pipe, "w", method) as archive:
         archive.writestr("folder/", b"")
@@ -297,7 +297,7 @@ def _refusal(path: Path, data: bytes) -> str:
         pytest.param(with_large_record(raw_zip()), id="of no members"),
     ],
 )
-def test_records_that_agree_are_read(tmp_path: Path, data: bytes) -> None:
+def test_end_records_that_agree_are_read(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.zip").write_bytes(data)
     assert [member.name for member in read_directory(tmp_path / "a.zip")] == ["a", "b"][: data.count(_ENDING_CENTRAL)]
 
@@ -313,7 +313,7 @@ def test_records_that_agree_are_read(tmp_path: Path, data: bytes) -> None:
         pytest.param(16, "I", 38, "last record has 38, but the ZIP64 record has 76; expected 76", id="offset"),
     ],
 )
-def test_a_last_record_that_contradicts_the_one_for_large_archives_is_refused(
+def test_an_end_record_that_contradicts_the_zip64_record_is_refused(
     tmp_path: Path, offset: int, layout: str, value: int, found: str
 ) -> None:
     refusal = _refusal(tmp_path / "a.zip", _changed(LARGE, _ENDING_END, offset, layout, value))
@@ -370,11 +370,11 @@ def test_a_last_record_that_contradicts_the_one_for_large_archives_is_refused(
         ),
     ],
 )
-def test_an_end_that_is_not_true_of_the_directory_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+def test_an_end_record_that_does_not_match_the_directory_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
     assert found in _refusal(tmp_path / "a.zip", data)
 
 
-def test_an_end_within_the_comment_of_another_is_refused(tmp_path: Path) -> None:
+def test_an_end_record_within_the_comment_of_another_is_refused(tmp_path: Path) -> None:
     other = struct.pack("<4s4H2IH", _ENDING_END, 0, 0, 1, 1, 47, 76, 22)
     assert _refusal(tmp_path / "a.zip", _with_last_comment(other)) == (
         "the archive has two end records; expected only one end record. Build or download it again."

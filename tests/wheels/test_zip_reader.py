@@ -51,7 +51,7 @@ def only(path: Path) -> ZipMember:
 
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, NOISE], ids=["empty", "one byte", "text", "noise"])
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
-def test_members_are_read_as_they_were_written(tmp_path: Path, method: int, data: bytes) -> None:
+def test_members_are_read_unchanged(tmp_path: Path, method: int, data: bytes) -> None:
     member = only(write(tmp_path / "a.zip", method=method, a=data))
     assert (member.name, member.method, member.size) == ("a", method, len(data))
     assert read_member(member) == data
@@ -62,7 +62,7 @@ def test_members_are_read_as_they_were_written(tmp_path: Path, method: int, data
 
 
 @given(st.binary(max_size=5000))
-def test_any_content_comes_back(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_content_round_trips(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     assert read_member(only(write(tmp_path_factory.mktemp("zip") / "a.zip", a=data))) == data
 
 
@@ -87,7 +87,7 @@ def test_a_text_far_larger_than_in_published_wheels_is_refused(tmp_path: Path, n
     )
 
 
-def test_a_damaged_stored_member_is_found_by_its_checksum(tmp_path: Path) -> None:
+def test_a_damaged_stored_member_is_detected_by_its_checksum(tmp_path: Path) -> None:
     member = only(write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content"))
     data = bytearray((tmp_path / "a.zip").read_bytes())
     data[member.packed.offset] ^= 1
@@ -101,7 +101,7 @@ def test_a_damaged_stored_member_is_found_by_its_checksum(tmp_path: Path) -> Non
     )
 
 
-def test_a_damaged_deflated_member_is_found(tmp_path: Path) -> None:
+def test_a_damaged_deflated_member_is_detected(tmp_path: Path) -> None:
     member = only(write(tmp_path / "a.zip", a=TEXT))
     data = bytearray((tmp_path / "a.zip").read_bytes())
     data[member.packed.offset + 2 : member.packed.offset + 40] = os.urandom(38)
@@ -112,7 +112,7 @@ def test_a_damaged_deflated_member_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [3_000_000, 12_000_000], ids=["one piece", "several pieces"])
-def test_a_large_member_is_unpacked_by_two_threads_alike(
+def test_two_threads_unpack_a_large_member_identically(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     data = (NOISE + TEXT) * 2
@@ -124,7 +124,9 @@ def test_a_large_member_is_unpacked_by_two_threads_alike(
 
 
 @pytest.mark.parametrize("taken", [0, 1, 2], ids=["the first piece", "the second piece", "the last piece"])
-def test_a_full_disk_is_told_of_a_large_member_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
+def test_a_full_disk_is_reported_for_a_large_member_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
     room = [True] * taken
 
     def full(*_: object) -> None:
@@ -154,7 +156,7 @@ def opened(unpacked: UnpackedMembers, member: ZipMember) -> bytes:
         return found.read()
 
 
-def test_a_member_that_was_opened_is_found_with_its_bytes_and_digest(tmp_path: Path) -> None:
+def test_an_opened_member_is_kept_with_its_bytes_and_digest(tmp_path: Path) -> None:
     [member] = archive_of(tmp_path / "a.whl", a=UNPACKED_NOISE)
     with closing(UnpackedMembers(least=1000)) as unpacked:
         assert unpacked.find(member) is None
@@ -184,14 +186,14 @@ def test_a_member_is_inflated_once(tmp_path: Path) -> None:
     ],
     ids=["all", "small ones", "number", "bytes"],
 )
-def test_members_are_kept_as_long_as_there_is_room(tmp_path: Path, limits: dict[str, int], kept: list[bool]) -> None:
+def test_members_are_kept_while_there_is_room(tmp_path: Path, limits: dict[str, int], kept: list[bool]) -> None:
     members = archive_of(tmp_path / "a.whl", a=UNPACKED_NOISE, b=UNPACKED_NOISE, c=UNPACKED_NOISE)
     with closing(UnpackedMembers(**limits)) as unpacked:
         assert [opened(unpacked, member) for member in members] == [UNPACKED_NOISE] * 3
         assert [unpacked.find(member) is not None for member in members] == kept
 
 
-def test_what_is_kept_takes_half_of_what_is_free_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_members_take_at_most_half_of_the_free_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     members = archive_of(tmp_path / "a.whl", a=UNPACKED_NOISE, b=UNPACKED_NOISE, c=UNPACKED_NOISE)
     free = iter([9000, 6000, 3000])
     monkeypatch.setattr("rocwheel.wheels.zip_reader._free_at", lambda _: next(free))
@@ -201,7 +203,7 @@ def test_what_is_kept_takes_half_of_what_is_free_on_the_disk(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_content_alone_is_inflated_and_hashed_once(tmp_path: Path, method: int) -> None:
+def test_reading_only_content_inflates_and_hashes_once(tmp_path: Path, method: int) -> None:
     path = tmp_path / "a.whl"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("a", UNPACKED_NOISE)
@@ -213,7 +215,7 @@ def test_content_alone_is_inflated_and_hashed_once(tmp_path: Path, method: int) 
         assert unpacked.digests[member].sha256 == hashlib.sha256(UNPACKED_NOISE).digest()
 
 
-def test_members_that_nobody_wants_make_room_for_others(tmp_path: Path) -> None:
+def test_unneeded_members_make_room_for_others(tmp_path: Path) -> None:
     one, other = archive_of(tmp_path / "a.whl", a=UNPACKED_NOISE, b=UNPACKED_NOISE)
     with closing(UnpackedMembers(least=1, most=1)) as unpacked:
         opened(unpacked, one)
@@ -223,7 +225,7 @@ def test_members_that_nobody_wants_make_room_for_others(tmp_path: Path) -> None:
         assert unpacked.find(other) is not None
 
 
-def test_nothing_is_found_of_a_wheel_that_changed(tmp_path: Path) -> None:
+def test_members_of_a_changed_wheel_are_not_found(tmp_path: Path) -> None:
     [before] = archive_of(tmp_path / "a.whl", a=UNPACKED_NOISE)
     with closing(UnpackedMembers(least=1)) as unpacked:
         opened(unpacked, before)

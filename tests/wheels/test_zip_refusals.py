@@ -53,7 +53,7 @@ def _is_refused(path: Path) -> bool:
     return False
 
 
-def test_an_index_refuses_what_an_installer_refuses(tmp_path: Path) -> None:
+def test_an_index_refuses_every_header_that_an_installer_refuses(tmp_path: Path) -> None:
     path = tmp_path / WHEEL_NAME
     found = {}
     for name, data in zip_headers().items():
@@ -88,7 +88,7 @@ ZIP64_OF_8 = b"\1\0\x08\0" + bytes(8)
     ],
     ids=["a ZIP64 field", "a flag of two members", "an extra field that is cut off"],
 )
-def test_a_refused_header_is_told_and_its_members_are_read(tmp_path: Path, data: bytes, found: str) -> None:
+def test_a_refused_header_is_reported_and_its_members_are_read(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(data)
     archive = read_archive(path)
@@ -147,7 +147,7 @@ def _uv_refuses(target: Path, *what: str) -> bool:
 
 
 @pytest.mark.corpus
-def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
+def test_installers_refuse_the_documented_headers(tmp_path: Path) -> None:
     wheels = {name: tmp_path / str(number) / WHEEL_NAME for number, name in enumerate(zip_headers())}
     for name, data in zip_headers().items():
         wheels[name].parent.mkdir()
@@ -181,5 +181,5 @@ def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
         ("demo/..a/b..so", ""),
     ],
 )  # fmt: skip
-def test_names_that_lead_out_of_the_environment_are_reported(member: str, reason: str) -> None:
+def test_names_that_point_outside_the_environment_are_reported(member: str, reason: str) -> None:
     assert outside_reason(member) == reason

@@ -85,12 +85,12 @@ def test_zipfile_reads_back_every_member(
             assert (info.external_attr >> 16, archive.read(info)) == (0o100000 | mode, data)
 
 
-def test_an_archive_without_members_is_sound(tmp_path: Path) -> None:
+def test_an_archive_without_members_is_valid(tmp_path: Path) -> None:
     with zipfile.ZipFile(write_archive(tmp_path / "empty.zip", ())) as archive:
         assert archive.namelist() == []
 
 
-def test_unzip_finds_no_fault_and_restores_modes(tmp_path: Path, run_tool: RunTool) -> None:
+def test_unzip_finds_no_errors_and_restores_modes(tmp_path: Path, run_tool: RunTool) -> None:
     added = [("bin/hipcc", 0o755, b"#!/bin/sh\n"), ("lib/libamdhip64.so.5", 0o644, bytes(100_000))]
     path = write_archive(tmp_path / "a.whl", added)
     assert run_tool(["unzip", "-t", path]).endswith(f"No errors detected in compressed data of {path}.\n")
@@ -115,7 +115,7 @@ def test_zipinfo_shows_modes_methods_and_the_date(tmp_path: Path, run_tool: RunT
         pytest.param(2200, (2107, 6, 30, 23, 59, 58), id="after ZIP's years"),
     ],
 )
-def test_a_date_outside_zips_years_moves_to_their_end(
+def test_a_date_outside_the_zip_range_is_clamped(
     tmp_path: Path, year: int, expected: tuple[int, int, int, int, int, int]
 ) -> None:
     path = write_archive(tmp_path / "a.zip", [("a", 0o644, b"")], ZipTime.from_fields(year, 6, 30, 23, 59, 59))
@@ -124,7 +124,7 @@ def test_a_date_outside_zips_years_moves_to_their_end(
 
 
 @pytest.mark.parametrize("count", [65_534, 65_535, 65_536, 70_000])
-def test_more_members_than_sixteen_bits_count(tmp_path: Path, run_tool: RunTool, count: int) -> None:
+def test_more_members_than_fit_in_sixteen_bits_are_written(tmp_path: Path, run_tool: RunTool, count: int) -> None:
     with atomic_file(tmp_path / "many.zip") as file:
         writer = ZipWriter(file, ZipTime())
         for number in range(count):
@@ -136,7 +136,7 @@ def test_more_members_than_sixteen_bits_count(tmp_path: Path, run_tool: RunTool,
     assert run_tool(["unzip", "-tqq", tmp_path / "many.zip"]) == ""
 
 
-def test_a_member_that_starts_beyond_four_gigabytes(tmp_path: Path, run_tool: RunTool) -> None:
+def test_a_member_that_starts_past_four_gigabytes_is_read(tmp_path: Path, run_tool: RunTool) -> None:
     file = SparseFile(tmp_path / "far.zip")
     writer = ZipWriter(file, ZipTime())
     for name in ("a", "b"):
@@ -150,7 +150,7 @@ def test_a_member_that_starts_beyond_four_gigabytes(tmp_path: Path, run_tool: Ru
     assert run_tool(["unzip", "-p", tmp_path / "far.zip", "far"]) == "beyond 4 GiB"
 
 
-def test_a_member_larger_than_four_gigabytes(tmp_path: Path, run_tool: RunTool) -> None:
+def test_a_member_larger_than_four_gigabytes_is_read(tmp_path: Path, run_tool: RunTool) -> None:
     file = SparseFile(tmp_path / "large.zip")
     writer = ZipWriter(file, ZipTime())
     add_zeros(writer, "large", 260)
@@ -166,7 +166,7 @@ def test_a_member_larger_than_four_gigabytes(tmp_path: Path, run_tool: RunTool) 
 
 
 @pytest.mark.corpus
-def test_unzip_finds_no_fault_in_a_member_larger_than_four_gigabytes(tmp_path: Path, run_tool: RunTool) -> None:
+def test_unzip_finds_no_errors_in_a_member_larger_than_four_gigabytes(tmp_path: Path, run_tool: RunTool) -> None:
     file = SparseFile(tmp_path / "large.zip")
     writer = ZipWriter(file, ZipTime())
     add_zeros(writer, "large", 260)
@@ -175,7 +175,7 @@ def test_unzip_finds_no_fault_in_a_member_larger_than_four_gigabytes(tmp_path: P
     assert run_tool(["unzip", "-tqq", tmp_path / "large.zip"]) == ""
 
 
-def test_a_member_that_is_announced_large_and_ends_small_is_read(tmp_path: Path) -> None:
+def test_a_member_announced_as_large_that_ends_small_is_read(tmp_path: Path) -> None:
     """The size of a compressed stream is only known at its end; what was announced was a bound."""
     with atomic_file(tmp_path / "a.zip") as file:
         writer = ZipWriter(file, ZipTime())

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.targets.catalog import find_relabeling
 from tests.support.places import ROOT
+from trials.gpus.blas import BLAS_GPUS
 from trials.gpus.forms import EXTENDED_FORMS, OFFICIAL, ORIGINAL_FORM
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def write_page(runs: dict[str, RuntimeRun]) -> str:
     for name, run in runs.items():
         lines += ["", f"## {name}", "", "| file | loads on |", "|---|---|"]
         lines += [
-            f"| {form} | {_gpu_words(run.gpus, gpus)} |"
+            f"| {form} | {_gpu_words(_BLAS_GPUS if 'BLAS' in form else run.gpus, gpus)} |"
             for form, gpus in run.loads.items()
             if form not in EXTENDED_FORMS
         ]
@@ -128,6 +129,8 @@ def write_page(runs: dict[str, RuntimeRun]) -> str:
         lines += [f"| {name} | {' | '.join(_shared_words(name, run) for _, run in shared)} |" for name in names]
     return "\n".join([*lines, *_extended_lines(runs)]) + "\n"
 
+
+_BLAS_GPUS = tuple(map(str, BLAS_GPUS))
 
 _TRANSFORMS = """
 Debian's `hipblasltTransform.hsaco` has code only for gfx908. Only matrix transforms load this file, so a GEMM works on

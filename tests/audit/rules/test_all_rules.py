@@ -13,20 +13,20 @@ from tests.support.places import ROOT
 from tests.support.trees import find, library
 
 
-def test_every_rule_has_its_breach_here() -> None:
+def test_every_rule_has_a_breach_in_these_tests() -> None:
     assert set(ALL_BREACHES) == {rule.name for rule in ALL_RULES}
 
 
-def test_severities_are_errors_warnings_and_notes_in_that_order() -> None:
+def test_findings_are_sorted_by_severity() -> None:
     audited = one(library("demo/a.so", runpath="/opt/rocm/lib", executable_stack=True, build_id=None))
     assert [finding.severity for finding in find(audited)] == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
 
 
-def test_the_documentation_has_every_rule_once_with_a_place_to_link_to() -> None:
+def test_the_documentation_lists_every_rule_once_with_an_anchor() -> None:
     page = with_rules((ROOT / "docs/audit-rules.md").read_text())
     shown = re.findall(r'^\| <a id="([a-z-]+)"></a>`\1` \| (\w+) \|', page, re.MULTILINE)
     assert sorted(shown) == sorted((rule.name, rule.severity.value) for rule in ALL_RULES)
 
 
-def test_names_of_rules_are_words_with_hyphens() -> None:
+def test_rule_names_are_lowercase_words_with_hyphens() -> None:
     assert all(rule.name.replace("-", "").isalpha() and rule.name == rule.name.lower() for rule in ALL_RULES)

@@ -46,7 +46,7 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
@@ -57,7 +57,7 @@ def _triton(soname: str) -> list[InstalledFile]:
     return [library("triton/libt.so", soname, runpath="$ORIGIN"), library(f"triton/{soname}")]
 
 
-def test_packages_that_require_one_another_load_two_hip_runtimes() -> None:
+def test_packages_that_require_one_another_must_not_load_two_hip_runtimes() -> None:
     audited = tree((package("torch", requires=("triton",)), TORCH), (package("triton"), _triton("libamdhip64.so.6")))
     (finding,) = find(audited)
     assert (finding.rule, finding.severity, finding.file) == (
@@ -72,7 +72,7 @@ def test_packages_that_require_one_another_load_two_hip_runtimes() -> None:
     )
 
 
-def test_a_copy_of_the_hip_runtime_that_auditwheel_renamed_is_another_runtime_than_the_sdk_s() -> None:
+def test_a_hip_runtime_renamed_by_auditwheel_conflicts_with_the_sdk_runtime() -> None:
     owner = package("torch", requires=("rocm-sdk-core==1.0",))
     files = [
         library("torch/libt.so", "libamdhip64-1a2b3c4d.so.7.0.1", runpath="$ORIGIN"),
@@ -92,12 +92,12 @@ def test_a_copy_of_the_hip_runtime_that_auditwheel_renamed_is_another_runtime_th
         pytest.param(("triton",), "libother.so.6", id="another library"),
     ],
 )
-def test_one_hip_runtime_in_a_process_is_right(requires: tuple[str, ...], soname: str) -> None:
+def test_a_single_hip_runtime_per_process_is_accepted(requires: tuple[str, ...], soname: str) -> None:
     audited = tree((package("torch", requires=requires), TORCH), (package("triton"), _triton(soname)))
     assert find(audited) == []
 
 
-def test_a_library_that_forwards_to_the_hip_runtime_is_no_second_one() -> None:
+def test_a_library_that_forwards_to_the_hip_runtime_is_not_a_second_runtime() -> None:
     audited = one(
         library("demo/a.so", "libamdhip64.so", "libamdhip64.so.7", runpath="$ORIGIN"),
         library("demo/libamdhip64.so", "libamdhip64.so.7", runpath="$ORIGIN"),
@@ -107,7 +107,7 @@ def test_a_library_that_forwards_to_the_hip_runtime_is_no_second_one() -> None:
 
 
 @pytest.mark.parametrize("definitions", [(), ("V1",)], ids=["no versions", "the other's version"])
-def test_versions_of_one_side_alone_do_not_keep_symbols_apart(definitions: tuple[str, ...]) -> None:
+def test_missing_or_identical_symbol_versions_do_not_prevent_a_collision(definitions: tuple[str, ...]) -> None:
     audited = one(
         library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("answer",), definitions=("V1",)),
         library("demo/libb.so", exports=("answer",), definitions=definitions),
@@ -115,7 +115,7 @@ def test_versions_of_one_side_alone_do_not_keep_symbols_apart(definitions: tuple
     assert [finding.rule for finding in find(audited)] == ["symbol-collision"]
 
 
-def test_libraries_with_versions_of_their_own_do_not_collide() -> None:
+def test_libraries_with_different_symbol_versions_do_not_collide() -> None:
     audited = one(
         library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("LLVMStart",), definitions=("LLVM_15",)),
         library("demo/libb.so", exports=("LLVMStart",), definitions=("LLVM_19",)),
@@ -131,7 +131,7 @@ def test_libraries_with_versions_of_their_own_do_not_collide() -> None:
         ("_ZN5clang4DeclE", "symbol-collision"), ("_ZN3foo4llvmEv", "symbol-collision"),
     ],
 )  # fmt: skip
-def test_symbols_of_llvm_are_recognized_by_their_names(symbol: str, rule: str) -> None:
+def test_llvm_symbols_are_recognized_by_name(symbol: str, rule: str) -> None:
     audited = one(
         library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=(symbol,)),
         library("demo/libb.so", exports=(symbol,)),
@@ -152,7 +152,7 @@ def test_symbols_of_llvm_are_recognized_by_their_names(symbol: str, rule: str) -
         "_ZnwmSt11align_val_t",
     ],
 )
-def test_parts_of_libstdcxx_that_old_systems_lack_do_not_collide(
+def test_libstdcxx_symbols_do_not_collide_if_both_libraries_need_libstdcxx(
     needed: tuple[str, ...], rules: list[str], symbol: str
 ) -> None:
     audited = one(
@@ -178,7 +178,7 @@ def test_parts_of_libstdcxx_that_old_systems_lack_do_not_collide(
         "_Z3addB5cxx11IiET_S0_",
     ],
 )
-def test_what_compilers_put_into_each_user_of_a_class_does_not_collide(symbol: str) -> None:
+def test_symbols_that_compilers_emit_for_every_user_of_a_class_do_not_collide(symbol: str) -> None:
     def files(*exports: str) -> Tree:
         return one(
             library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=exports),
@@ -200,7 +200,7 @@ def test_what_compilers_put_into_each_user_of_a_class_does_not_collide(symbol: s
         "ZIP_Init",
     ],
 )
-def test_functions_that_only_take_instances_of_templates_collide(symbol: str) -> None:
+def test_functions_that_merely_take_template_instances_collide(symbol: str) -> None:
     audited = one(
         library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=(symbol,)),
         library("demo/libb.so", exports=(symbol,)),
@@ -216,7 +216,7 @@ def test_a_library_that_replaces_operator_new_collides() -> None:
     assert [finding.rule for finding in find(audited)] == ["symbol-collision"]
 
 
-def test_libraries_that_no_process_loads_together_do_not_collide() -> None:
+def test_libraries_never_loaded_into_the_same_process_do_not_collide() -> None:
     audited = one(library("demo/a.so", exports=("answer",)), library("demo/b.so", exports=("answer",)))
     assert find(audited) == []
 
@@ -225,14 +225,14 @@ UNUSED = library("demo/_unused.so", "libb.so", runpath="$ORIGIN", exports=("LLVM
 LLVM = library("demo/libb.so", exports=("LLVMInitializeCore",))
 
 
-def test_two_llvms_in_what_nothing_loads_are_a_warning() -> None:
+def test_two_llvms_in_a_file_that_nothing_loads_are_a_warning() -> None:
     module = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
     (finding,) = find(one(UNUSED, LLVM, module))
     assert finding.severity.value == "warning"
     assert finding.found.endswith("; nothing in the given packages loads that file")
 
 
-def test_two_llvms_in_what_an_extension_module_loads_too_are_an_error() -> None:
+def test_two_llvms_in_a_file_that_an_extension_module_also_loads_are_an_error() -> None:
     module = library("demo/z.so", "_unused.so", runpath="$ORIGIN", exports=("PyInit_z",))
     (finding,) = find(one(UNUSED, LLVM, module))
     assert finding.severity.value == "error"

@@ -33,7 +33,7 @@ def test_files_of_context_packages_may_conflict_with_each_other() -> None:
     assert [finding.path for finding in find(tree(beside, audited))] == ["same.txt"]
 
 
-def test_modules_of_context_packages_may_hide_each_other() -> None:
+def test_modules_of_context_packages_may_shadow_each_other() -> None:
     assert rules([], [data("x/__init__.py")], [data("x.py")]) == []
     second = (SECOND, [data("x.abi3.so")])
     (finding,) = find(tree((FIRST, [data("x/__init__.py")]), second, (package("third"), [data("x.py")])))
@@ -41,7 +41,7 @@ def test_modules_of_context_packages_may_hide_each_other() -> None:
     assert finding.found == "ships x/__init__.py, which shadows x in third-1.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_symbols_that_a_context_package_defines_twice_are_not_reported() -> None:
+def test_symbols_defined_in_two_context_packages_are_not_reported() -> None:
     user = library("demo/a.so", "libone.so", runpath="$ORIGIN/../first")
     assert rules([user], LLVM, []) == []
 
@@ -58,7 +58,7 @@ def test_symbols_of_context_packages_are_reported_if_an_audited_file_loads_both(
     [("libtwo.so", []), ("libx.so", [("soname-clash", "first/libx.so")])],
     ids=["loaded for packages beside alone", "loaded for an audited file"],
 )
-def test_sonames_of_context_packages_count_where_audited_files_load_them(
+def test_sonames_of_context_packages_clash_only_if_audited_files_load_both(
     needed: str, found: list[tuple[str, str]]
 ) -> None:
     users = [library("demo/a.so", "libone.so", runpath="$ORIGIN/../first")]
@@ -68,7 +68,7 @@ def test_sonames_of_context_packages_count_where_audited_files_load_them(
     assert rules(users, first, second) == found
 
 
-def test_context_is_not_audited_itself() -> None:
+def test_context_packages_are_not_audited() -> None:
     bad = library("_rocm_sdk_core/lib/libamdhip64.so.7", runpath="/home/me", executable_stack=True)
     context = msgspec.structs.replace(CORE, is_context=True)
     user = library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE)

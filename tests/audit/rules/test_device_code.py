@@ -122,18 +122,18 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("target", ["gfx1250", "gfx1250-strict"])
-def test_the_package_of_gfx1250_may_have_code_for_its_early_silicon_alone(target: str) -> None:
+def test_the_gfx1250_package_may_contain_only_code_for_early_silicon(target: str) -> None:
     audited = one(library("lib/a.so", device=code((target,))), owner=package("rocm-sdk-device-gfx1250"))
     assert find(audited) == []
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
 @pytest.mark.parametrize(("size", "found"), [((1 << 20) - 1, 0), (1 << 20, 1)])
-def test_plain_bundles_are_reported_from_a_mebibyte_on(size: int, found: int) -> None:
+def test_uncompressed_bundles_are_reported_from_one_mebibyte(size: int, found: int) -> None:
     audited = one(library("demo/a.so", device=code(("gfx906",), size=size, compressed=False)))
     assert len(find(audited, select=("device-code-plain",))) == found
 
@@ -149,13 +149,13 @@ def test_plain_bundles_are_reported_from_a_mebibyte_on(size: int, found: int) ->
     ],
     ids=["the same", "both settings", "one setting", "kernels alone", "no device code"],
 )
-def test_files_have_code_for_one_set_of_targets(other: InstalledFile, found: str | None) -> None:
+def test_all_files_must_have_code_for_the_same_targets(other: InstalledFile, found: str | None) -> None:
     audited = one(library("demo/a.so", device=code(("gfx90a",))), other)
     findings = find(audited, select=("device-target-uneven",))
     assert [finding.found for finding in findings if finding.file.endswith("b.so")] == ([found] if found else [])
 
 
-def test_lacking_targets_have_the_order_of_the_processors_and_facts_that_of_fingerprints() -> None:
+def test_missing_targets_are_in_processor_order_and_facts_in_sorted_order() -> None:
     audited = one(
         library("demo/a.so", device=code(("gfx906", "gfx942", "gfx1030"))),
         library("demo/b.so", device=code(("gfx906",))),
@@ -180,9 +180,7 @@ def test_lacking_targets_have_the_order_of_the_processors_and_facts_that_of_fing
     ],
     ids=["both settings", "one setting", "a generic target", "others", "many bundles"],
 )  # fmt: skip
-def test_bundles_may_spell_the_same_targets_in_several_ways(
-    bundles: tuple[tuple[str, ...], ...], found: list[str]
-) -> None:
+def test_bundles_may_spell_the_same_targets_differently(bundles: tuple[tuple[str, ...], ...], found: list[str]) -> None:
     findings = find(one(library("demo/a.so", device=code(*bundles))), select=("device-target-missing",))
     assert sorted(finding.found for finding in findings) == found
 
@@ -197,31 +195,31 @@ def test_bundles_may_spell_the_same_targets_in_several_ways(
         ("no target", "gfx90a", False),
     ],
 )
-def test_a_promised_target_is_there_if_other_code_serves_it(promised: str, there: str, is_there: bool) -> None:
+def test_a_promised_target_is_present_if_other_code_serves_it(promised: str, there: str, is_there: bool) -> None:
     audited = one(library("demo/a.so", device=code((there,))), owner=package(targets=(promised,)))
     found = [] if is_there else [f"promises code for {promised}, but contains no code for it"]
     assert [finding.found for finding in find(audited, select=("device-target-absent",))] == found
 
 
-def test_libraries_of_the_sdk_may_each_have_targets_of_their_own() -> None:
+def test_sdk_libraries_may_have_different_targets() -> None:
     files = [library("lib/a.so", device=code(("gfx906",))), library("lib/b.so", device=code(("gfx942",)))]
     rule = ("device-target-uneven",)
     assert find(one(*files, owner=package("rocm-sdk-libraries-gfx94x")), select=rule) == []
     assert len(find(one(*files, owner=package("demo")), select=rule)) == 2
 
 
-def test_a_target_may_be_carried_as_its_variant_or_by_a_files_name() -> None:
+def test_a_promised_target_may_be_present_as_a_variant_or_in_a_file_name() -> None:
     owner = package("rocm-sdk-device-gfx90a")
     assert find(one(library("lib/a.so", device=code(("gfx90a:xnack+",))), owner=owner)) == []
     assert find(one(data("lib/blas_lib_gfx90a.kpack"), owner=owner)) == []
 
 
-def test_releases_that_read_no_compressed_code_may_have_it_plain() -> None:
+def test_uncompressed_code_is_accepted_for_releases_that_need_it() -> None:
     big = library("demo/a.so", device=code(("gfx906",), size=5_000_000, compressed=False))
     assert find(tree((package(), [big]), (package("rocm-sdk-core", version="6.1.0"), []))) == []
 
 
-def test_declared_targets_have_to_be_there_with_their_settings() -> None:
+def test_declared_targets_must_be_present_with_their_feature_settings() -> None:
     owner = package(targets=("gfx906", "gfx90a:xnack+"))
     found = find(one(library("lib/a.so", device=code(("gfx906", "gfx90a:xnack-"))), owner=owner))
     assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, but contains no code for it"]
@@ -241,7 +239,7 @@ def test_declared_targets_have_to_be_there_with_their_settings() -> None:
     ],
     ids=["one", "start files", "told by the host code", "GCC alone", "two of AMD", "stripped", "linker", "unknown"],
 )
-def test_host_code_is_compared_with_what_code_objects_name(
+def test_the_host_compiler_is_compared_with_the_compiler_of_the_device_code(
     host: tuple[str, ...], device: tuple[tuple[str, ...], ...], found: list[str]
 ) -> None:
     file = library("demo/a.so", compilers=host, device=code(("gfx906",), compilers=device))
@@ -249,12 +247,12 @@ def test_host_code_is_compared_with_what_code_objects_name(
     assert [finding.found for finding in findings] == [f"has host code from {text}" for text in found]
 
 
-def test_the_compiler_of_device_libraries_is_not_a_second_one() -> None:
+def test_the_compiler_of_the_device_libraries_is_not_a_second_compiler() -> None:
     file = library("demo/a.so", device=code(("gfx906",), compilers=((AMD_22, AMD_23), (AMD_23,))))
     assert find(one(file), select=("device-compilers",)) == []
 
 
-def test_device_code_is_compared_with_that_of_the_sdk_at_hand() -> None:
+def test_device_code_is_compared_with_the_device_code_of_a_given_sdk() -> None:
     sdk = library("_rocm_sdk_core/lib/libx.so", device=code(("gfx906",), compilers=((AMD_23,),)))
     own = library("demo/a.so", device=code(("gfx906",), compilers=((AMD_22,),)))
     (finding,) = find(tree((USES_CORE, [own]), (CORE, [sdk])), select=("device-compilers",))
@@ -273,7 +271,7 @@ def _gaps(*parts: tuple[Distribution, list[InstalledFile]], rule: str, **setting
     return [(finding.severity.value, finding.found) for finding in found]
 
 
-def test_device_packages_need_not_be_given_unless_nothing_else_is_installed() -> None:
+def test_missing_device_packages_are_an_error_only_in_a_closed_set() -> None:
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
     found = (
         "has its device code in kpack archives that aren't in any of the given packages: .kpack/a.so_@GFXARCH@.kpack"
@@ -282,7 +280,7 @@ def test_device_packages_need_not_be_given_unless_nothing_else_is_installed() ->
     assert _gaps(host, rule="kpack-archives", closed=True) == [("error", found)]
 
 
-def test_archives_in_another_folder_are_named() -> None:
+def test_archives_in_the_wrong_folder_are_named() -> None:
     host = (HOST, [library("k/lib/a.so", device=split("k/lib/a.so", "gfx906"))])
     misplaced = archive("k/a.so", "gfx906")
     found = (
@@ -292,12 +290,12 @@ def test_archives_in_another_folder_are_named() -> None:
     assert _gaps(host, (GFX906, [misplaced]), rule="kpack-archives") == [("error", found)]
 
 
-def test_only_gpus_that_archives_are_given_for_count() -> None:
+def test_only_gpus_with_given_archives_are_checked() -> None:
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906", "gfx1030", "gfx942"))])
     assert _gaps(host, (GFX906, [archive("k/a.so", "gfx906")]), rule="kpack-archives") == []
 
 
-def test_a_library_that_never_had_code_for_a_gpu_lacks_no_archive_for_it() -> None:
+def test_a_library_without_code_for_a_gpu_needs_no_archive_for_the_gpu() -> None:
     files = [
         library("k/a.so", device=split("k/a.so", "gfx906", "gfx1030")),
         library("k/b.so", device=split("k/b.so", "gfx906")),
@@ -309,14 +307,14 @@ def test_a_library_that_never_had_code_for_a_gpu_lacks_no_archive_for_it() -> No
     assert _gaps((HOST, files), *device, rule="kpack-archives") == []
 
 
-def test_archives_of_others_say_which_gpus_a_library_is_for_where_its_markers_do_not() -> None:
+def test_without_markers_the_expected_gpus_come_from_other_archives() -> None:
     files = [library(f"k/{name}.so", device=split(f"k/{name}.so", known=False)) for name in "ab"]
     device = (GFX906, [archive("k/a.so", "gfx906")])
     found = "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has code"
     assert _gaps((HOST, files), device, rule="kpack-archives") == [("error", found)]
 
 
-def test_libraries_of_the_sdk_are_each_for_their_own_gpus_where_their_markers_do_not_say_which() -> None:
+def test_without_markers_each_sdk_library_is_expected_only_for_its_own_gpus() -> None:
     host = package("rocm-sdk-libraries")
     files = [library(f"k/{name}.so", device=split(f"k/{name}.so", known=False)) for name in "ab"]
     both = [archive("k/a.so", "gfx906"), archive("k/b.so", "gfx906"), archive("k/a.so", "gfx1030")]
@@ -347,18 +345,18 @@ def test_libraries_of_the_sdk_are_each_for_their_own_gpus_where_their_markers_do
         ),
     ],
 )
-def test_an_empty_archive_is_told(broken: InstalledFile, found: str) -> None:
+def test_an_empty_archive_is_reported(broken: InstalledFile, found: str) -> None:
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
     assert _gaps(host, (GFX906, [broken]), rule="kpack-archives") == [("error", found)]
 
 
-def test_a_library_whose_marker_no_runtime_reads_is_told() -> None:
+def test_a_library_with_a_marker_that_no_runtime_can_read_is_reported() -> None:
     device = DeviceReport(kpack_fault="a marker without kernel_name")
     found = "can't load its device code: a marker without kernel_name"
     assert _gaps((HOST, [library("k/a.so", device=device)]), rule="kpack-archives") == [("error", found)]
 
 
-def test_one_unit_gets_its_code_from_several_archives() -> None:
+def test_a_unit_can_get_its_code_from_several_archives() -> None:
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx942:xnack+", "gfx9-4-generic:xnack-"))])
     both = [archive("k/a.so", "gfx942:xnack+"), archive("k/a.so", "gfx9-4-generic:xnack-")]
     assert _gaps(host, (package("torchk-device-gfx942"), both), rule="kpack-archives") == []
@@ -368,11 +366,11 @@ BLAS = library("k/librocblas.so.5", device=code(("gfx906", "gfx1030")))
 FOR_906, FOR_1030 = (data(f"k/rocblas/library/TensileLibrary_lazy_{name}.dat") for name in ("gfx906", "gfx1030"))
 
 
-def test_kernels_of_all_given_packages_count_together() -> None:
+def test_kernels_from_all_given_packages_are_combined() -> None:
     assert _gaps((HOST, [BLAS]), (GFX906, [FOR_906]), (GFX1030, [FOR_1030]), rule="kernel-folders") == []
 
 
-def test_device_packages_with_kernels_need_not_be_given() -> None:
+def test_device_packages_with_kernels_may_be_omitted() -> None:
     assert _gaps((HOST, [BLAS]), (GFX1030, [FOR_1030]), rule="kernel-folders") == []
     found = "opens k/rocblas/library, which has no index for gfx906, only for gfx1030"
     assert _gaps((HOST, [BLAS]), (GFX1030, [FOR_1030]), rule="kernel-folders", closed=True) == []
@@ -380,13 +378,13 @@ def test_device_packages_with_kernels_need_not_be_given() -> None:
     assert _gaps((HOST, [BLAS]), (GFX906, [other]), (GFX1030, [FOR_1030]), rule="kernel-folders") == [("error", found)]
 
 
-def test_a_gpu_that_other_libraries_of_the_package_lack_is_only_noted() -> None:
+def test_a_gpu_that_other_libraries_in_the_package_lack_is_only_a_note() -> None:
     main = library("k/libtorch_hip.so", device=code(("gfx1030",)))
     found = "opens k/rocblas/library, which has no index for gfx906, only for gfx1030"
     assert _gaps((HOST, [BLAS, FOR_1030, main]), rule="kernel-folders") == [("note", found)]
 
 
-def test_databases_that_are_missing_cost_time_alone() -> None:
+def test_missing_databases_are_only_a_note() -> None:
     files = [library("k/lib/libMIOpen.so.1", device=code(("gfx906", "gfx90a"))), data("k/share/miopen/db/gfx90a6e.kdb")]
     found = (
         "opens k/share/miopen/db, which has no kernels for gfx906, only for gfx90a; the library compiles kernels "
@@ -395,7 +393,7 @@ def test_databases_that_are_missing_cost_time_alone() -> None:
     assert _gaps((HOST, files), rule="kernel-folders") == [("note", found)]
 
 
-def test_images_that_are_missing_are_noted_where_the_package_is_for_the_gpu() -> None:
+def test_missing_images_are_a_note_if_the_package_is_for_the_gpu() -> None:
     triton = library("k/libaotriton_v2.so")
     images = data("k/aotriton.images/amd-gfx90a/flash/x.aks2")
     main = library("k/libtorch_hip.so", device=code(("gfx906", "gfx90a")))
@@ -408,30 +406,30 @@ NOT_GIVEN = "opens k/rocblas/library, but no given package has kernels for it"
 SDK = package("rocm-sdk-libraries")
 
 
-def test_a_library_whose_folder_is_absent_runs_on_no_gpu() -> None:
+def test_a_library_without_its_kernel_folder_is_an_error() -> None:
     assert _gaps((HOST, [BLAS]), rule="kernel-folders") == [("error", ABSENT)]
 
 
-def test_a_library_is_known_by_its_soname_when_its_folder_is_looked_for() -> None:
+def test_a_library_with_a_kernel_folder_is_recognized_by_its_soname() -> None:
     renamed = library("k/blas.so", soname="librocblas.so.5", device=code(("gfx906",)))
     assert _gaps((HOST, [renamed]), rule="kernel-folders") == [("error", ABSENT)]
 
 
-def test_device_packages_that_are_not_given_may_bring_the_folder() -> None:
+def test_the_kernel_folder_may_be_in_device_packages_that_were_not_given() -> None:
     assert _gaps((SDK, [BLAS]), rule="kernel-folders") == [("note", NOT_GIVEN)]
     split_off = package("torchk", requires=('torchk-device-gfx906==1.0; extra == "device-gfx906"',))
     assert _gaps((split_off, [BLAS]), rule="kernel-folders") == [("note", NOT_GIVEN)]
     assert _gaps((SDK, [BLAS]), rule="kernel-folders", closed=True) == [("error", ABSENT)]
 
 
-def test_device_packages_that_bring_kernels_for_other_libraries_alone_have_lost_those_of_rocblas() -> None:
+def test_given_device_packages_must_have_the_rocblas_kernels() -> None:
     device = (package("rocm-sdk-device-gfx906"), [data("k/hipblaslt/library/Kernels_gfx906.co")])
     assert _gaps((SDK, [BLAS]), device, rule="kernel-folders") == [("error", ABSENT)]
     others = [library("k/libhipsparselt.so.0")]
     assert _gaps((SDK, others), device, rule="kernel-folders") == []
 
 
-def test_a_file_that_is_opened_for_every_gpu_needs_code_for_each() -> None:
+def test_a_kernel_file_that_is_opened_for_every_gpu_needs_code_for_each_gpu() -> None:
     names = ("TensileLibrary_lazy_gfx906.dat", "TensileLibrary_lazy_gfx908.dat")
     files = [library("k/libhipblaslt.so.1", device=code(("gfx906", "gfx908")))]
     files += [data(f"k/hipblaslt/library/{name}") for name in names]
@@ -441,13 +439,13 @@ def test_a_file_that_is_opened_for_every_gpu_needs_code_for_each() -> None:
     assert _gaps((HOST, [*files, transform]), rule="kernel-folders") == found
 
 
-def test_kernels_that_the_library_cannot_open_are_noted() -> None:
+def test_kernels_that_the_library_cannot_open_are_a_note() -> None:
     kernels = data("k/rocblas/library/Kernels_gfx908.co", device=code(("gfx908",)))
     found = "opens k/rocblas/library, which has no index for gfx908, only for gfx1030, gfx906"
     assert _gaps((HOST, [BLAS, FOR_906, FOR_1030, kernels]), rule="kernel-folders")[1:] == [("note", found)]
 
 
-def test_a_rocblas_without_code_of_its_own_is_for_every_gpu_that_device_packages_are_for() -> None:
+def test_a_rocblas_without_code_is_expected_for_every_gpu_with_a_device_package() -> None:
     host = [library("k/librocblas.so.5"), library("k/libhipblaslt.so.1")]
     files = [FOR_1030, data("k/hipblaslt/library/TensileLibrary_lazy_gfx1030.dat")]
     device = (GFX906, [data("k/.kpack/blas_lib_gfx906.kpack")])
@@ -455,7 +453,7 @@ def test_a_rocblas_without_code_of_its_own_is_for_every_gpu_that_device_packages
     assert _gaps((HOST, host), device, (GFX1030, files), rule="kernel-folders") == [("error", found)]
 
 
-def test_device_packages_of_other_libraries_say_nothing() -> None:
+def test_device_packages_of_other_libraries_are_ignored() -> None:
     other = (package("torch-device-gfx906"), [data("torch/.kpack/torch_gfx906.kpack")])
     assert _gaps((HOST, [BLAS]), other, (GFX1030, [FOR_1030]), rule="kernel-folders") == []
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])

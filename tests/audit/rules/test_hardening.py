@@ -50,11 +50,11 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_the_tag_of_a_wheel_says_whether_its_segments_are_loaded() -> None:
+def test_the_wheel_tag_tells_whether_misaligned_segments_can_be_loaded() -> None:
     def rules(tag: str) -> list[str]:
         owner = package(tag=f"py3-none-{tag}")
         return [finding.rule for finding in find(one(library("demo/a.so", segments=MISALIGNED), owner=owner))]
@@ -73,7 +73,7 @@ def aligned(alignment: int, *, machine: int = 62, tag: str = "linux_x86_64") -> 
 
 
 @pytest.mark.parametrize(("machine", "name"), [(183, "aarch64"), (21, "ppc64le")])
-def test_a_library_is_aligned_for_the_largest_pages_of_its_machine(machine: int, name: str) -> None:
+def test_a_library_must_be_aligned_for_the_largest_page_size_of_its_machine(machine: int, name: str) -> None:
     found = (
         "is aligned for 4096-byte pages: kernels with 64 KiB pages reject the file (ELF load command alignment not "
         "page-aligned)"
@@ -88,7 +88,7 @@ def test_a_library_is_aligned_for_the_largest_pages_of_its_machine(machine: int,
     ("machine", "alignment", "is_found"),
     [(62, 1 << 45, False), (62, 1 << 46, True), (62, 3 << 46, False), (183, 1 << 46, False), (183, 1 << 47, True)],
 )
-def test_no_process_has_room_for_a_huge_alignment(machine: int, alignment: int, is_found: bool) -> None:
+def test_an_alignment_larger_than_the_address_space_is_an_error(machine: int, alignment: int, is_found: bool) -> None:
     found = f"requests an alignment of 2**{alignment.bit_length() - 1} bytes: glibc 2.35 and later can't map the file, "
     found += "because no process has enough address space"
     assert aligned(alignment, machine=machine, tag="manylinux_2_35_x86_64") == ([("error", found)] if is_found else [])
@@ -96,7 +96,7 @@ def test_no_process_has_room_for_a_huge_alignment(machine: int, alignment: int, 
 
 @needs_compiler
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other machines have more addresses")
-def test_the_loader_refuses_the_alignments_that_no_process_has_room_for(tmp_path: Path) -> None:
+def test_the_loader_refuses_an_alignment_larger_than_the_address_space(tmp_path: Path) -> None:
     data = (build_tree(tmp_path, Lib("libx.so")) / "libx.so").read_bytes()
     header = data.index(struct.pack("<I", 1), 64)  # the first PT_LOAD
     loads = []

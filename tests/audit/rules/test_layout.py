@@ -56,7 +56,7 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
@@ -75,7 +75,7 @@ def _users_of_one_name(requires: tuple[str, ...], soname: str = "libx.so.1") -> 
         pytest.param((), Severity.NOTE, "; no given package requires both of these packages", id="strangers"),
     ],
 )
-def test_a_soname_that_packages_share_weighs_more_where_they_are_used_together(
+def test_a_soname_clash_is_more_severe_between_packages_used_together(
     requires: tuple[str, ...], severity: Severity, end: str
 ) -> None:
     (finding,) = find(_users_of_one_name(requires))
@@ -86,7 +86,7 @@ def test_a_soname_that_packages_share_weighs_more_where_they_are_used_together(
     )
 
 
-def test_files_of_one_name_that_auditwheel_made_come_of_the_same_library() -> None:
+def test_files_with_the_same_auditwheel_hash_are_the_same_library() -> None:
     assert find(_users_of_one_name(("two",), "libgomp-e985bcbb.so.1.0.0")) == []
 
 
@@ -98,7 +98,7 @@ def test_files_of_one_name_that_auditwheel_made_come_of_the_same_library() -> No
         (0o100244, "has mode 0244, so its owner can't read it"),
     ],
 )
-def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -> None:
+def test_unsafe_or_unusable_file_modes_are_reported(mode: int, found: str) -> None:
     assert [finding.found for finding in find(one(data("demo/x", mode=mode)))] == [found]
 
 
@@ -110,13 +110,13 @@ def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -
     ],
     ids=["twice", "file and folder"],
 )
-def test_one_wheel_may_clash_with_itself(paths: list[str], found: str) -> None:
+def test_a_single_wheel_may_have_conflicting_paths(paths: list[str], found: str) -> None:
     findings = find(one(*map(data, paths)), select=("path-collision",))
     assert [finding.found for finding in findings] == [found]
 
 
 @pytest.mark.parametrize(("size", "found"), [(5, []), (6, ["soname-clash"])], ids=["copies", "of another size"])
-def test_copies_are_reported_without_digests(size: int, found: list[str]) -> None:
+def test_copies_are_recognized_by_size_without_digests(size: int, found: list[str]) -> None:
     files = (
         library("one/a.so", "libx.so", runpath="$ORIGIN"),
         library("two/a.so", "libx.so", runpath="$ORIGIN"),
@@ -131,11 +131,11 @@ def test_copies_are_reported_without_digests(size: int, found: list[str]) -> Non
     [(0o100600, True), (0o100775, True), (0o100644, True), (0o100244, False), (0o100646, False)],
     ids=oct,
 )
-def test_modes_are_right_that_let_owners_read_and_nobody_else_write(mode: int, is_right: bool) -> None:
+def test_a_mode_is_accepted_if_the_owner_can_read_and_others_cannot_write(mode: int, is_right: bool) -> None:
     assert (find(one(data("demo/x", mode=mode))) == []) is is_right
 
 
-def test_an_install_prefix_may_hold_symlinks_and_libraries_of_several_names() -> None:
+def test_an_install_prefix_may_contain_symlinks_and_several_library_names() -> None:
     files = (
         data("lib/libx.so", link="libx.so.1"),
         library("lib/libx.so.1.0", soname="libx.so.1"),
@@ -145,12 +145,12 @@ def test_an_install_prefix_may_hold_symlinks_and_libraries_of_several_names() ->
     assert find(Tree((), files, is_prefix=True)) == []
 
 
-def test_a_library_for_one_target_is_no_copy_of_the_one_for_all() -> None:
+def test_a_library_for_one_target_is_not_a_duplicate_of_the_generic_library() -> None:
     libraries = (library("lib/libx.so.1"), library("lib/libx.so.1.gfx906", soname="libx.so.1"))
     assert find(Tree((), libraries)) == []
 
 
-def test_copies_in_a_prefix_are_reported_where_links_belong() -> None:
+def test_copies_in_a_prefix_are_reported_where_links_are_expected() -> None:
     real = library("lib/libx.so.1", size=5)
     files = (
         real,
@@ -175,12 +175,12 @@ def test_copies_in_a_prefix_are_reported_where_links_belong() -> None:
         ("npm/bin/npm.ps1", 0o100644, {}, False),
     ],
 )
-def test_a_script_in_bin_can_be_run(path: str, mode: int, fields: dict[str, bool], is_wrong: bool) -> None:
+def test_a_script_in_bin_must_be_executable(path: str, mode: int, fields: dict[str, bool], is_wrong: bool) -> None:
     file = data(path, **{"mode": mode, "is_script": True} | fields)
     found = [f"is a script with mode {mode & 0o7777:04o}, so it can't be run"] if is_wrong else []
     assert [finding.found for finding in find(one(file), select=("wrong-mode",))] == found
 
 
-def test_a_module_with_a_first_line_for_a_shell_is_no_script() -> None:
+def test_a_module_with_a_shebang_is_not_a_script() -> None:
     files = (data("demo/bin/__init__.py"), data("demo/bin/x.py", mode=0o100644, is_script=True))
     assert find(one(*files), select=("wrong-mode",)) == []

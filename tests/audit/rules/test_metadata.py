@@ -81,12 +81,12 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
 @pytest.mark.parametrize(("version", "is_met"), [("7.1rc1", True), ("6.9", False)])
-def test_a_prerelease_that_is_given_may_satisfy(version: str, is_met: bool) -> None:
+def test_a_given_prerelease_may_satisfy_a_requirement(version: str, is_met: bool) -> None:
     owner = package(requires=("rocm-sdk-core>=7.0",))
     audited = tree((owner, []), (package("rocm-sdk-core", version=version), []))
     assert (find(audited, select=("requirement-unsatisfied",)) == []) is is_met
@@ -102,14 +102,14 @@ def test_a_prerelease_that_is_given_may_satisfy(version: str, is_met: bool) -> N
         ('rocm-sdk-core[zz]; extra == "gpu"', "rocm-sdk-core 1.0 has no extra zz: installers ignore the extras"),
     ],
 )
-def test_extras_count_as_far_as_packages_have_them(requirement: str, found: str) -> None:
+def test_extras_must_exist_in_the_required_package(requirement: str, found: str) -> None:
     core = (package("rocm-sdk-core", extras=("fast.math",), is_context=True), [HIP])
     audited = tree((package(requires=(requirement,), extras=("gpu",)), []), core)
     texts = [finding.found for finding in find(audited, select=("requirement-unsatisfied",))]
     assert [text.partition(", but ")[2] for text in texts] == ([found] if found else [])
 
 
-def test_extras_that_an_environment_was_not_asked_for_do_not_count() -> None:
+def test_extras_that_were_not_requested_in_an_environment_are_ignored() -> None:
     owner = package(requires=('rocm-sdk-core>=2; extra == "gpu"',), extras=("gpu",), is_wheel=False)
     audited = tree((owner, []), (package("rocm-sdk-core", is_wheel=False), [HIP]))
     assert find(audited, select=("requirement-unsatisfied",)) == []
@@ -126,20 +126,20 @@ def test_extras_that_an_environment_was_not_asked_for_do_not_count() -> None:
         (RecordEntry("demo/a.so", "", ""), "RECORD has no hash for demo/a.so; expected sha256, sha384, or sha512"),
     ],
 )
-def test_rows_of_record_have_the_size_and_a_strong_hash(row: RecordEntry, found: str | None) -> None:
+def test_record_entries_need_a_size_and_a_strong_hash(row: RecordEntry, found: str | None) -> None:
     audited = one(library("demo/a.so"), owner=package(record=(row,)))
     told = [f.found for f in find(audited, select=("record-wrong",)) if "doesn't list" not in f.found]
     assert told == ([found] if found else [])
 
 
-def test_a_device_package_may_add_to_the_folder_of_what_it_requires() -> None:
+def test_a_device_package_may_add_files_to_the_folder_of_a_required_package() -> None:
     libraries = package("libs")
     device = package("device", requires=("libs",))
     assert find(tree((libraries, [data("_libs/__init__.py")]), (device, [data("_libs/tuning.py")]))) == []
 
 
 @pytest.mark.parametrize("marker", ['os_name ~= "posix"', 'python_version ~= "x"'])
-def test_a_marker_that_compares_what_has_no_order_is_malformed(marker: str) -> None:
+def test_a_marker_that_compares_unordered_values_is_malformed(marker: str) -> None:
     text = f"other; {marker}"
     found = find(tree((package(requires=(text,)), []), (package("other"), [])))
     assert [(finding.rule, finding.found) for finding in found] == [
@@ -156,12 +156,12 @@ def test_a_marker_that_compares_what_has_no_order_is_malformed(marker: str) -> N
         ("tooling_gplay.py", ["license-missing"]),
     ],
 )
-def test_the_text_of_a_gnu_license_is_one_by_its_name(name: str, rules: list[str]) -> None:
+def test_a_gnu_license_text_is_recognized_by_its_name(name: str, rules: list[str]) -> None:
     audited = one(data(f"demo/docs/{name}"), owner=package(license=""))
     assert [finding.rule for finding in find(audited)] == rules
 
 
-def test_any_file_in_the_folder_for_licenses_is_one() -> None:
+def test_any_file_in_the_licenses_folder_is_a_license() -> None:
     owner = package(license="", license_files=("LICENSES/MIT.txt",))
     assert find(one(data("demo-1.0.dist-info/licenses/LICENSES/MIT.txt"), owner=owner)) == []
 
@@ -182,7 +182,7 @@ def test_any_file_in_the_folder_for_licenses_is_one() -> None:
         ("libutils.so.1", "libutils/x.py", ""),
     ],
 )
-def test_modules_and_packages_of_one_name_hide_each_other(first: str, second: str, found: str) -> None:
+def test_modules_and_packages_with_the_same_name_shadow_each_other(first: str, second: str, found: str) -> None:
     audited = tree((package("one"), [data(first)]), (package("two"), [data(second)]))
     expected = [("import-clash", f"one-1.0-{TAG}.whl", found.format(tag=TAG))] if found else []
     assert brief(find(audited)) == expected
@@ -196,7 +196,7 @@ def installed(*files: InstalledFile, record: tuple[RecordEntry, ...]) -> Tree:
     return Tree((owner,), tuple(moved))
 
 
-def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> None:
+def test_an_installed_record_is_compared_with_the_files_in_site_packages() -> None:
     rows = (
         RecordEntry("demo/a.py", "sha256=AAAA", "1"),
         RecordEntry("demo/b.py", "", ""),
@@ -212,14 +212,14 @@ def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> No
     ]
 
 
-def test_an_installed_record_may_list_no_link_to_nothing() -> None:
+def test_an_installed_record_must_not_list_a_broken_symlink() -> None:
     rows = (RecordEntry("demo/a.so", "sha256=AAAA", "1"), RecordEntry("demo/b.so", "", ""))
     files = (data("demo/a.so", link="/nonexistent", is_dangling=True), data("demo/b.so", link="../lib"))
     found = find(installed(*files, record=rows), select=("record-wrong",))
     assert [finding.found for finding in found] == ["RECORD lists demo/a.so, which is a broken symlink to /nonexistent"]
 
 
-def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
+def test_an_installed_record_may_list_an_existing_folder() -> None:
     # Given rows by which pip and uv remove folders with all that they hold
     rows = (RecordEntry("demo", "", ""), RecordEntry("demo/sub", "", ""), RecordEntry("gone", "", ""))
     hashed = RecordEntry("demo/other", "sha256=AAAA", "1")
@@ -231,14 +231,14 @@ def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
     ]
 
 
-def test_what_an_installed_record_lacks_is_for_a_new_installation_to_mend() -> None:
+def test_the_remedy_for_a_wrong_installed_record_is_to_reinstall() -> None:
     rows = (RecordEntry("demo/gone.py", "", ""),)
     wheel, environment = one(data("demo/a.py"), owner=package(record=rows)), installed(record=rows)
     remedies = [{f.remedy for f in find(tree, select=("record-wrong",))} for tree in (wheel, environment)]
     assert remedies == [{"Pack the wheel again."}, {"Reinstall the package."}]
 
 
-def test_record_has_to_match_the_files() -> None:
+def test_record_must_match_the_files() -> None:
     rows = (RecordEntry("demo/a.py", "sha256=AAAA", "1"), RecordEntry("demo/gone.py", "", ""))
     found = [finding.found for finding in find(one(data("demo/a.py"), owner=package(record=rows)))]
     assert found == [
@@ -270,7 +270,7 @@ STANDARD = next(
     ],
 )
 @pytest.mark.parametrize("is_wheel", [True, False])
-def test_a_right_hash_in_another_spelling_is_told_apart_from_a_wrong_one(
+def test_a_correct_hash_in_the_wrong_encoding_is_not_reported_as_a_wrong_hash(
     path: str, text: str, spelling: str, *, is_wheel: bool
 ) -> None:
     rows = (RecordEntry(path, f"sha256={text}", "1"),)
@@ -279,7 +279,7 @@ def test_a_right_hash_in_another_spelling_is_told_apart_from_a_wrong_one(
     assert told == [f"RECORD has the hash of {path} {spelling}; expected URL-safe base64 without padding"]
 
 
-def test_an_extra_that_is_there_to_be_refused_is_no_fault() -> None:
+def test_an_extra_that_is_deliberately_unsatisfiable_is_accepted() -> None:
     refused = 'core==1.0+gfx942.is.not.in.this.release.which.has.gfx906; extra == "device-gfx942"'
     selector = package("rocm", requires=(refused,), extras=("device-gfx942",), tag="py3-none-any")
     assert find(tree((selector, []), (package("core"), []))) == []
@@ -289,7 +289,7 @@ def test_an_extra_that_is_there_to_be_refused_is_no_fault() -> None:
     ("first", "second"),
     [("METADATA: 'one' isn't a valid version (PEP 440)", "METADATA has the version 'one'")],
 )
-def test_another_wording_of_a_problem_leaves_its_fingerprint(first: str, second: str) -> None:
+def test_rewording_a_problem_does_not_change_its_fingerprint(first: str, second: str) -> None:
     prints = {
         finding.fingerprint
         for text in (first, second)
@@ -298,7 +298,7 @@ def test_another_wording_of_a_problem_leaves_its_fingerprint(first: str, second:
     assert len(prints) == 1
 
 
-def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
+def test_a_long_malformed_requirement_is_truncated_in_the_message() -> None:
     text = "b; " + "(" * 10_000
     (finding,) = find(tree((package(requires=(text,)), [])))
     assert finding.found == f"has a malformed Requires-Dist: {text[:200]!r}... (10003 characters)"
@@ -323,7 +323,7 @@ def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
         ("2.1", "a/LICENSE", "NOTICE", "lists the license file a/LICENSE, but doesn't contain it"),
     ],
 )
-def test_license_files_are_where_the_version_of_metadata_puts_them(
+def test_license_files_are_located_according_to_the_metadata_version(
     version: str, name: str, path: str, found: str
 ) -> None:
     owner = package(license_files=(name,), metadata_version=version, license="")

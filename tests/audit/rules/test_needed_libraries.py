@@ -51,11 +51,11 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_what_a_context_package_does_not_find_is_reported_once_for_what_loads_it() -> None:
+def test_a_library_missing_from_a_context_package_is_reported_once_per_user() -> None:
     context = package("sdk", is_context=True)
     sdk = library("_sdk/libx.so", "libnowhere.so", "liby.so")
     users = [library(f"demo/{name}.so", "libx.so", runpath="$ORIGIN/../_sdk") for name in "ab"]
@@ -74,7 +74,7 @@ def test_what_a_context_package_does_not_find_is_reported_once_for_what_loads_it
     ]
 
 
-def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
+def test_the_assumed_sdk_covers_every_machine() -> None:
     files = [
         library(f"demo/{machine}.so", "libamdhip64.so.7", runpath=TO_CORE, machine=machine) for machine in (62, 183)
     ]
@@ -87,7 +87,7 @@ NEWER = (
 )
 
 
-def test_a_library_of_a_newer_rocm_than_the_table_is_not_called_missing() -> None:
+def test_a_library_from_a_newer_rocm_than_in_the_table_is_a_warning() -> None:
     owner = package(requires=("rocm-sdk-core",))
     (finding,) = find(one(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE), owner=owner))
     assert (finding.rule, finding.severity, finding.found) == ("unresolved-library", Severity.WARNING, NEWER)
@@ -98,50 +98,50 @@ def test_a_library_of_a_newer_rocm_than_the_table_is_not_called_missing() -> Non
 
 
 @pytest.mark.parametrize("soname", ["libamd_smi.so.25", "libnowhere.so.99"])
-def test_an_older_or_unknown_library_is_missing(soname: str) -> None:
+def test_an_older_or_unknown_library_is_an_error(soname: str) -> None:
     owner = package(requires=("rocm-sdk-core",))
     (finding,) = find(one(library("demo/a.so", soname, runpath=TO_CORE), owner=owner))
     assert finding.severity is Severity.ERROR
 
 
-def test_a_newer_library_that_the_given_sdk_lacks_is_missing() -> None:
+def test_a_newer_library_missing_from_the_given_sdk_is_an_error() -> None:
     (finding,) = find(with_core(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE)))
     assert (finding.rule, finding.severity) == ("unresolved-library", Severity.ERROR)
 
 
-def test_libraries_of_rocm_10_are_in_the_sdk_as_those_of_rocm_7_are() -> None:
+def test_the_assumed_sdk_has_libraries_from_rocm_10_and_rocm_7() -> None:
     owner = package(requires=("rocm-sdk-core",))
     audited = one(library("demo/a.so", "libamd_smi.so.27", "libamdhip64.so.7", runpath=TO_CORE), owner=owner)
     assert find(audited) == []
 
 
-def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
+def test_the_assumed_sdk_is_located_in_the_folders_of_its_packages() -> None:
     owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
     entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
     audited = one(library("demo/a.so", "libamdhip64.so.7", "libMIOpen.so.1", runpath=entries), owner=owner)
     assert find(audited) == []
 
 
-def test_a_package_of_the_sdk_that_is_given_has_what_it_has() -> None:
+def test_a_given_sdk_package_replaces_the_assumed_contents() -> None:
     user = library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE)
     assert find(one(user, owner=USES_CORE)) == []
     assert [finding.rule for finding in find(tree((USES_CORE, [user]), (CORE, [])))] == ["unresolved-library"]
 
 
-def test_in_a_closed_set_an_sdk_that_is_not_given_is_not_there() -> None:
+def test_in_a_closed_set_an_sdk_that_was_not_given_is_absent() -> None:
     audited = one(library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE))
     assert [finding.rule for finding in find(audited, closed=True, select=("unresolved-*",))] == ["unresolved-library"]
     assert find(audited, select=("unresolved-*",)) == []
 
 
-def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() -> None:
+def test_an_absolute_entry_that_may_help_on_the_build_machine_is_named() -> None:
     (_, finding) = sorted(find(one(library("demo/a.so", "libfoo.so.1", runpath="/opt/rocm/lib"))), key=lambda f: f.rule)
     assert finding.found.endswith(
         " include it (the file finds the library only on hosts that have it in /opt/rocm/lib)"
     )
 
 
-def test_another_version_that_the_sdk_has_is_named() -> None:
+def test_another_version_of_the_library_in_the_sdk_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", "libamdhip64.so.6")))
     assert finding.found.endswith(" include it; the packages and the SDK have different versions: libamdhip64.so.7")
 
@@ -149,7 +149,7 @@ def test_another_version_that_the_sdk_has_is_named() -> None:
 @pytest.mark.parametrize(
     "requires", [(), ("rocm-sdk-core", 'other; sys_platform == "win32"'), ("beside",)], ids=["none", "the SDK", "given"]
 )
-def test_a_library_that_nothing_has_is_an_error_once_all_requirements_are_known(requires: tuple[str, ...]) -> None:
+def test_a_missing_library_is_an_error_if_all_requirements_are_known(requires: tuple[str, ...]) -> None:
     user = library("demo/a.so", "libshiboken6.abi3.so.6.10")
     audited = tree((package(requires=requires), [user]), (package("beside", is_context=True), []))
     (finding,) = find(audited)
@@ -176,7 +176,7 @@ def test_a_library_that_nothing_has_is_an_error_once_all_requirements_are_known(
     ],
     ids=["two", "one"],
 )
-def test_a_library_may_be_in_a_requirement_that_is_not_given(
+def test_a_missing_library_may_be_in_a_requirement_that_was_not_given(
     requires: tuple[str, ...], where: str, remedy: str
 ) -> None:
     owner = package(requires=requires)
@@ -189,13 +189,13 @@ def test_a_library_may_be_in_a_requirement_that_is_not_given(
     assert finding.found == f"opens libodd.so.1 at run time, which no given package contains; it may be in {where}"
 
 
-def test_in_a_closed_set_of_packages_no_requirement_may_have_what_is_missing() -> None:
+def test_in_a_closed_set_a_missing_library_is_always_an_error() -> None:
     audited = one(library("demo/a.so", "libodd.so.1"), owner=package(requires=("numpy",)))
     (finding,) = find(audited, closed=True, select=("unresolved-library",))
     assert finding.severity is Severity.ERROR
 
 
-def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
+def test_a_library_only_for_newer_cpus_is_missing_on_other_cpus() -> None:
     files = (library("demo/a.so", "libb.so", runpath="$ORIGIN"), library("demo/glibc-hwcaps/x86-64-v3/libb.so"))
     (finding,) = find(one(*files))
     assert (finding.rule, finding.found) == (
@@ -206,7 +206,7 @@ def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
 
 
 @pytest.mark.parametrize("name", ["/home/me/build/libb.so", "build/libb.so", "./libb.so"])
-def test_a_needed_path_is_found_on_the_builders_machine_alone(name: str) -> None:
+def test_a_needed_path_is_found_only_on_the_build_machine(name: str) -> None:
     (finding,) = find(one(library("demo/a.so", name, runpath="$ORIGIN"), library("demo/libb.so")))
     assert finding.found.startswith(f"needs {name}, but neither the packages, the SDK, nor the allowed")
 
@@ -228,7 +228,7 @@ def test_code_objects_and_object_files_are_not_loaded() -> None:
 )
 @pytest.mark.parametrize("requires", [("torch",), ()])
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_library_of_a_driver_is_neither_missing_nor_of_torch_nor_of_rocm(
+def test_a_driver_library_is_a_note_and_not_attributed_to_torch_or_rocm(
     soname: str, words: str, requires: tuple[str, ...], *, closed: bool
 ) -> None:
     audited = one(library("demo/a.so", soname), owner=package(requires=requires))
@@ -237,7 +237,7 @@ def test_a_library_of_a_driver_is_neither_missing_nor_of_torch_nor_of_rocm(
     assert finding.found == f"needs {soname}, which is part of {words}"
 
 
-def test_the_opencl_loader_in_rocms_packages_is_for_those_who_require_them() -> None:
+def test_the_opencl_loader_in_rocm_serves_only_packages_that_require_it() -> None:
     rocm = (package("rocm-sdk-core"), [library("_rocm_sdk_core/lib/libOpenCL.so.1")])
     other, own = library("demo/a.so", "libOpenCL.so.1"), library("demo/a.so", "libOpenCL.so.1", "libamdhip64.so.7")
     assert [f.severity for f in find(tree((package(), [other]), rocm))] == [Severity.NOTE]
@@ -246,13 +246,13 @@ def test_the_opencl_loader_in_rocms_packages_is_for_those_who_require_them() -> 
     assert [f.rule for f in find(one(own, owner=USES_CORE))] == ["unreachable-library", "unreachable-library"]
 
 
-def test_a_library_of_a_driver_that_the_package_brings_has_to_be_found() -> None:
+def test_a_driver_library_inside_the_package_must_be_reachable() -> None:
     files = [library("demo/a.so", "libze_loader.so.1"), library("demo/libs/libze_loader.so.1")]
     (finding,) = find(one(*files))
     assert (finding.rule, finding.severity) == ("unreachable-library", Severity.ERROR)
 
 
-def test_a_package_that_finds_the_sdk_by_its_run_path_has_no_findings() -> None:
+def test_a_package_whose_run_path_leads_to_the_sdk_has_no_findings() -> None:
     audited = with_core(
         library("demo/a.so", "libamdhip64.so.7", "libb.so", "libc.so.6", runpath=f"$ORIGIN:{TO_CORE}"),
         library("demo/libb.so", "libm.so.6"),
@@ -261,7 +261,7 @@ def test_a_package_that_finds_the_sdk_by_its_run_path_has_no_findings() -> None:
     assert find(audited) == []
 
 
-def test_a_library_that_another_happens_to_have_loaded_is_out_of_reach() -> None:
+def test_a_library_that_another_file_happens_to_load_first_is_out_of_reach() -> None:
     audited = one(
         library("demo/a.so", "libb.so", "libc.so", runpath="$ORIGIN/lib"),
         library("demo/lib/libb.so", "libc.so"),
@@ -276,7 +276,7 @@ def test_a_library_that_another_happens_to_have_loaded_is_out_of_reach() -> None
     ]
 
 
-def test_an_inherited_entry_counts_even_where_the_library_was_loaded_before() -> None:
+def test_an_inherited_entry_is_reported_even_if_the_library_was_loaded_before() -> None:
     audited = one(
         library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN/lib"),
         library("demo/lib/libb.so", "libc.so"),
@@ -285,7 +285,7 @@ def test_an_inherited_entry_counts_even_where_the_library_was_loaded_before() ->
     assert [finding.rule for finding in find(audited)] == ["inherited-run-path"]
 
 
-def test_a_library_finds_what_all_modules_that_load_it_have_loaded_before() -> None:
+def test_a_library_may_rely_on_libraries_that_all_of_its_loaders_load_first() -> None:
     b, c = library("demo.libs/libb.so", "libc.so", runpath="$ORIGIN/lib"), library("demo.libs/libc.so")
     first = library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN/../demo.libs", exports=("PyInit_a",))
     second = library("demo/d.so", "libb.so", rpath="$ORIGIN/../demo.libs", exports=("PyInit_d",))
@@ -299,7 +299,7 @@ def test_a_library_finds_what_all_modules_that_load_it_have_loaded_before() -> N
     assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", b.source)]
 
 
-def test_what_is_found_by_the_folder_of_a_link_is_not_inherited() -> None:
+def test_a_library_found_in_the_folder_of_a_link_is_not_inherited() -> None:
     files = (
         library("lib/real.so", "libx.so", runpath="$ORIGIN"),
         data("bin/real.so", link="../lib/real.so"),
@@ -309,7 +309,7 @@ def test_what_is_found_by_the_folder_of_a_link_is_not_inherited() -> None:
     assert [finding.rule for finding in find(Tree((), files, is_prefix=True))] == ["unreachable-library"]
 
 
-def test_a_run_path_that_a_context_package_inherits_from_one_user_is_not_there_for_another() -> None:
+def test_a_run_path_inherited_from_one_user_does_not_help_another_user() -> None:
     sdk = [library("_sdk/libx.so", "liby.so"), library("_sdk/deep/liby.so")]
     entries = "$ORIGIN/../_sdk:$ORIGIN/../_sdk/deep"
     users = [library("demo/a.so", "libx.so", rpath=entries), library("demo/b.so", "libx.so", runpath=entries)]
@@ -318,7 +318,7 @@ def test_a_run_path_that_a_context_package_inherits_from_one_user_is_not_there_f
     assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", "demo/b.so")]
 
 
-def test_programs_of_a_wheel_find_the_libraries_next_to_the_interpreter() -> None:
+def test_programs_in_a_wheel_find_libraries_next_to_the_interpreter() -> None:
     tool = program("../../../bin/tool", "libx.so.1", runpath="$ORIGIN/../lib", references=(F,))
     x = library(
         "../../../lib/libx.so.1", "libamdhip64.so.7", runpath="$ORIGIN/python3.11/site-packages/_rocm_sdk_core/lib"
@@ -333,13 +333,13 @@ def test_programs_of_a_wheel_find_the_libraries_next_to_the_interpreter() -> Non
         assert [found.rule for found in find(audited, ignore=("record-wrong", "path-outside"))] == rules
 
 
-def test_a_wheel_may_have_programs_and_libraries_in_its_data_alone() -> None:
+def test_a_wheel_may_have_programs_and_libraries_only_in_its_data_folder() -> None:
     tool = program("../../../bin/tool", "libx.so.1", runpath="$ORIGIN/../lib")
     found = find(one(tool, library("../../../lib/libx.so.1")), ignore=("record-wrong", "path-outside"))
     assert found == []
 
 
-def test_a_library_at_the_top_of_site_packages_has_a_place_as_any_other() -> None:
+def test_a_library_at_the_top_of_site_packages_gets_a_location_and_a_remedy() -> None:
     files = [library("demo/_ext.so", "libfoo.so.1"), library("libfoo.so.1")]
     (found,) = find(tree((package(), files)), select=("unreachable-library",))
     assert (found.found.partition(",")[2], found.remedy.partition(" to ")[0]) == (
@@ -348,7 +348,7 @@ def test_a_library_at_the_top_of_site_packages_has_a_place_as_any_other() -> Non
     )
 
 
-def test_a_name_to_open_that_no_package_has_is_not_a_matter_of_run_paths() -> None:
+def test_a_dlopen_name_in_no_package_gets_no_run_path_advice() -> None:
     audited = one(library("demo/a.so"), library("demo/libs/libthere.so"))
     names = {"demo/a.so": ("libthere.so", "libnowhere.so")}
     found = find(audited, dlopen=names, select=("unresolved-dlopen",))
@@ -364,7 +364,7 @@ def test_a_name_to_open_that_no_package_has_is_not_a_matter_of_run_paths() -> No
     ]
 
 
-def test_a_library_of_the_sdk_in_another_folder_of_its_package_is_not_found() -> None:
+def test_an_sdk_library_in_another_folder_of_its_package_is_not_found() -> None:
     audited = one(library("demo/a.so", "librocm_sysdeps_drm.so.2", runpath=TO_CORE), owner=USES_CORE)
     (finding,) = find(audited)
     assert finding.rule == "unreachable-library"
@@ -372,14 +372,14 @@ def test_a_library_of_the_sdk_in_another_folder_of_its_package_is_not_found() ->
     assert finding.remedy.startswith("Add $ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib to its run path")
 
 
-def test_a_library_for_some_processors_alone_is_out_of_reach_where_the_run_path_leads_elsewhere() -> None:
+def test_a_library_for_newer_cpus_is_unreachable_outside_the_run_path() -> None:
     files = (library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so"))
     (finding,) = find(one(*files), cpu_level="x86-64-v3")
     assert finding.rule == "unreachable-library"
     assert finding.remedy.startswith("Add $ORIGIN/../a to its run path when linking")
 
 
-def test_a_library_of_torch_is_told_to_be_of_torch_where_nothing_requires_it() -> None:
+def test_a_torch_library_is_attributed_to_torch_without_a_requirement() -> None:
     (finding,) = find(one(library("demo/_C.so", "libtorch_hip.so")))
     assert brief([finding]) == [
         ("unreachable-library", "demo/_C.so", f"needs libtorch_hip.so, which is in torch/lib, {OUT_OF_REACH}")
@@ -388,7 +388,7 @@ def test_a_library_of_torch_is_told_to_be_of_torch_where_nothing_requires_it() -
     assert finding.remedy == expected
 
 
-def test_a_wheel_that_leads_to_torch_lacks_only_the_requirement() -> None:
+def test_a_wheel_with_a_run_path_to_torch_lacks_only_the_requirement() -> None:
     (finding,) = find(one(library("demo/_C.so", "libtorch.so", "libc10.so", runpath="$ORIGIN/../torch/lib")))
     assert (finding.rule, finding.found) == (
         "undeclared-requirement",
@@ -397,7 +397,7 @@ def test_a_wheel_that_leads_to_torch_lacks_only_the_requirement() -> None:
 
 
 @pytest.mark.parametrize("name", ["libtorch.so", "libc10_hip.so"])
-def test_where_all_packages_are_given_torch_is_absent(name: str) -> None:
+def test_in_a_closed_set_torch_is_absent(name: str) -> None:
     (finding,) = find(one(library("demo/_C.so", name)), closed=True)
     assert (finding.rule, finding.found) == (
         "unresolved-library",
@@ -416,7 +416,7 @@ def test_where_all_packages_are_given_torch_is_absent(name: str) -> None:
         ),
     ],
 )
-def test_the_repair_that_leads_to_the_sdk_is_the_remedy(needed: tuple[str, ...], judged: str) -> None:
+def test_the_remedy_names_the_repair_command_that_adds_the_sdk_path(needed: tuple[str, ...], judged: str) -> None:
     (finding,) = find(one(library("demo/a.so", *needed)), select=("unreachable-library",))
     default = "without this option, a repair uses the system's libraries"
     option = f"'rocwheel repair --toolkit sdk' (the wheel is for {judged}; {default})"
@@ -424,13 +424,13 @@ def test_the_repair_that_leads_to_the_sdk_is_the_remedy(needed: tuple[str, ...],
     assert finding.remedy == f"Add $ORIGIN/../_rocm_sdk_core/lib to its run path when linking, or run {run}."
 
 
-def test_a_wheel_for_another_toolkit_is_led_to_its_own_libraries_by_any_repair() -> None:
+def test_any_repair_leads_a_wheel_for_another_toolkit_to_its_own_libraries() -> None:
     files = [library("demo/a.so", "libb.so", "libcudart.so.12"), library("demo/lib/libb.so")]
     (finding,) = find(one(*files), select=("unreachable-library",))
     assert finding.remedy == "Add $ORIGIN/lib to its run path when linking, or run 'rocwheel repair'."
 
 
-def test_the_remedy_for_opened_and_inherited_libraries_of_the_sdk_names_the_repair_that_helps() -> None:
+def test_the_remedy_for_opened_and_inherited_libraries_names_the_right_repair() -> None:
     files = [
         library("demo/a.so", "libb.so", "libcudart.so.12", rpath=f"$ORIGIN/lib:{TO_CORE}"),
         library("demo/lib/libb.so", "libamdhip64.so.7", rpath="$ORIGIN"),

@@ -31,11 +31,11 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_a_library_that_loses_to_the_systems_is_reported() -> None:
+def test_a_system_library_found_before_the_bundled_copy_is_reported() -> None:
     files = (library("demo/a.so", "libz.so.1"), library("demo/libs/libz.so.1"))
     assert brief(find(one(*files))) == [
         (
@@ -52,18 +52,18 @@ def test_a_library_that_loses_to_the_systems_is_reported() -> None:
     [library("demo/arm/libz.so.1", machine=183), library("demo/glibc-hwcaps/x86-64-v3/libz.so.1")],
     ids=["of another machine", "for better processors"],
 )
-def test_a_library_that_would_not_serve_loses_to_none(own: InstalledFile) -> None:
+def test_an_unusable_bundled_copy_is_not_reported_as_unintended(own: InstalledFile) -> None:
     assert find(one(library("demo/a.so", "libz.so.1"), own), ignore=("wrong-machine",)) == []
 
 
-def test_a_library_that_is_loaded_already_is_nobodys_choice() -> None:
+def test_a_library_that_is_already_loaded_is_not_reported_as_unintended() -> None:
     user = library("demo/a.so", "libb.so", "libx.so", runpath=f"{TO_CORE}:$ORIGIN")
     other = library("_rocm_sdk_core/lib/libb.so", soname="libx.so")
     audited = tree((USES_CORE, [user, library("demo/libx.so", soname="other.so")]), (CORE, [other]))
     assert find(audited, select=("unintended-library",)) == []
 
 
-def test_only_what_a_file_itself_loads_has_to_be_required() -> None:
+def test_only_packages_that_load_a_library_directly_must_require_it() -> None:
     audited = tree(
         (package(requires=("middle",)), [library("demo/a.so", "libm1.so", runpath="$ORIGIN/../middle")]),
         (package("middle"), [library("middle/libm1.so", "libamdhip64.so.7", runpath=TO_CORE)]),
@@ -73,7 +73,7 @@ def test_only_what_a_file_itself_loads_has_to_be_required() -> None:
     assert [finding.file for finding in found] == ["middle-1.0-py3-none-manylinux_2_17_x86_64.whl"]
 
 
-def test_the_repair_that_requires_the_sdk_is_the_remedy_for_a_wheel_of_another_toolkit() -> None:
+def test_the_remedy_for_another_toolkit_is_the_repair_that_requires_the_sdk() -> None:
     audited = one(library("demo/a.so", "libamdhip64.so.7", "libcudart.so.12", runpath=TO_CORE))
     (finding,) = find(audited, select=("undeclared-requirement",))
     assert finding.remedy == (

@@ -304,13 +304,13 @@ CASES: dict[str, Case] = {
 CASES |= {rule: Case(*case) for rule, case in REAL_CASES.items()}
 
 
-def test_every_rule_has_its_files_here() -> None:
+def test_every_rule_has_real_files_in_these_tests() -> None:
     assert set(CASES) == {rule.name for rule in ALL_RULES}
 
 
 @pytest.mark.parametrize("rule", CASES)
 @pytest.mark.parametrize("kind", ["bad", "good"])
-def test_a_rule_tells_the_wheel_that_breaks_it_from_the_one_that_keeps_it(tmp_path: Path, rule: str, kind: str) -> None:
+def test_a_rule_reports_the_bad_wheel_and_accepts_the_good_wheel(tmp_path: Path, rule: str, kind: str) -> None:
     case = CASES[rule]
     wheels = [pack(tmp_path, described) for described in (case.bad if kind == "bad" else case.good)]
     report = audit(read_environments(wheels), AuditSettings(select=(rule,), **case.settings))

@@ -77,11 +77,11 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_a_folder_that_the_package_has_is_not_a_build_folder() -> None:
+def test_a_folder_inside_the_package_is_not_a_build_folder() -> None:
     files = (library("demo/a.so", "libb.so", runpath="$ORIGIN/external/lib"), library("demo/external/lib/libb.so"))
     assert find(one(*files)) == []
 
@@ -90,14 +90,14 @@ def test_a_folder_that_the_package_has_is_not_a_build_folder() -> None:
     ("requirement", "is_release"),
     [("==7.0", True), ("===7.0", True), ("==7.*", False), (">=7", False), ("~=7.0", False), ("", False)],
 )
-def test_a_release_is_of_one_exact_version(requirement: str, is_release: bool) -> None:
+def test_only_an_exact_version_requirement_means_the_same_release(requirement: str, is_release: bool) -> None:
     core = package("rocm-sdk-core", version="7.0")
     owner = package(requires=(f"rocm-sdk-core{requirement}",))
     audited = tree((owner, [library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE)]), (core, [HIP]))
     assert ([finding.rule for finding in find(audited)] == []) is is_release
 
 
-def test_an_entry_that_leads_to_the_top_of_site_packages_leads_somewhere() -> None:
+def test_an_entry_for_the_top_of_site_packages_is_not_dead() -> None:
     files = [library("demo/_ext.so", "libfoo.so.1", runpath="$ORIGIN/.."), library("libfoo.so.1")]
     assert find(tree((package(), files)), ignore=("tag-*",)) == []
 
@@ -112,7 +112,7 @@ def test_an_entry_that_leads_to_the_top_of_site_packages_leads_somewhere() -> No
         ("$ORIGIN/libs/../libs", None),
     ],
 )
-def test_entries_that_only_look_as_if_they_led_there_are_reported(entry: str, rule: str | None) -> None:
+def test_entries_that_only_seem_to_lead_to_a_folder_are_reported(entry: str, rule: str | None) -> None:
     files = (library("demo/a.so", runpath=entry), library("demo/libs/b.so"))
     assert [f.rule for f in find(one(*files), select=("run-path-*",))] == ([rule] if rule else [])
 
@@ -127,14 +127,14 @@ def test_entries_that_only_look_as_if_they_led_there_are_reported(entry: str, ru
     ],
     ids=["maybe of a package", "of no package", "not of the SDK", "nothing is missing"],
 )
-def test_a_package_that_is_not_at_hand_may_share_the_folder(
+def test_a_package_that_was_not_given_may_provide_the_folder(
     needed: str, requires: tuple[str, ...], is_dead: bool
 ) -> None:
     audited = one(library("demo/a.so", needed, runpath="$ORIGIN/qt/lib"), owner=package(requires=requires))
     assert bool(find(audited, select=("run-path-dead",))) is is_dead
 
 
-def test_both_spellings_of_origin_are_the_run_path_that_is_expected() -> None:
+def test_both_spellings_of_origin_match_the_expected_run_path() -> None:
     files = (library("demo/a.so", runpath="${ORIGIN}/libs"), library("demo/libs/b.so", runpath="$ORIGIN"))
     found = find(one(*files), expect_runpath="$ORIGIN/libs", select=("run-path-unexpected",))
     assert [f.path for f in found] == ["demo/libs/b.so"]
@@ -152,14 +152,14 @@ def test_both_spellings_of_origin_are_the_run_path_that_is_expected() -> None:
     ],
     ids=["the system's alone", "nothing", "the SDK's", "calls dlopen", "opens by name", "another run path"],
 )
-def test_a_library_that_searches_nothing_needs_not_the_expected_run_path(
+def test_a_library_without_dependencies_does_not_need_the_expected_run_path(
     file: InstalledFile, settings: dict[str, Any], is_told: bool
 ) -> None:
     found = find(one(file), expect_runpath=TO_CORE, select=("run-path-unexpected",), **settings)
     assert bool(found) is is_told
 
 
-def test_a_folder_of_a_package_of_the_sdk_that_is_not_at_hand_may_be_there() -> None:
+def test_a_folder_in_an_sdk_package_that_was_not_given_may_exist() -> None:
     user = library("demo/a.so", "libamdhip64.so.7", runpath=f"{TO_CORE}:{TO_CORE}/inner")
     assert find(one(user, owner=USES_CORE)) == []
     there = library("_rocm_sdk_core/lib/libamdhip64.so.7")
@@ -173,21 +173,21 @@ def test_a_folder_of_a_package_of_the_sdk_that_is_not_at_hand_may_be_there() -> 
         "/usr/lib/python3/site-packages/torch/lib", "bazel-out/k8-opt/bin",
     ],
 )  # fmt: skip
-def test_build_folders_are_recognized_by_their_names(entry: str) -> None:
+def test_build_folders_are_recognized_by_name(entry: str) -> None:
     found = find(one(library("demo/a.so", runpath=entry)), select=("run-path-build-folder",))
     assert [finding.rule for finding in found] == ["run-path-build-folder"]
 
 
-def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:
+def test_packages_of_one_release_may_use_rpath_to_each_other() -> None:
     assert find(with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE))) == []
 
 
-def test_an_entry_that_is_there_many_times_is_shown_once() -> None:
+def test_a_repeated_entry_is_shown_once() -> None:
     findings = find(one(library("demo/a.so", runpath="$ORIGIN:::::")), select=("run-path-repeated",))
     assert [finding.found for finding in findings] == ["lists '' more than once"]
 
 
-def test_an_rpath_into_a_package_of_the_same_release_is_right_though_that_is_not_given() -> None:
+def test_an_rpath_into_a_missing_package_of_the_same_release_is_accepted() -> None:
     owner = package(requires=("shiboken6==1.0", "other-package==1.0"))
     files = [
         library("demo/a.so", rpath="$ORIGIN/../shiboken6"),
@@ -196,7 +196,7 @@ def test_an_rpath_into_a_package_of_the_same_release_is_right_though_that_is_not
     assert find(one(*files, owner=owner)) == []
 
 
-def test_an_rpath_into_a_folder_in_which_setuptools_builds_is_dead_and_leads_into_no_package() -> None:
+def test_an_rpath_into_a_setuptools_build_folder_is_dead() -> None:
     findings = find(one(library("demo/a.so", rpath="$ORIGIN:$ORIGIN/../build/lib.linux-x86_64-cpython-311/demo")))
     assert brief(findings) == [
         (
@@ -223,12 +223,12 @@ def test_an_rpath_into_a_folder_in_which_setuptools_builds_is_dead_and_leads_int
         ("/tmpfs/lib", "warning"),
     ],
 )
-def test_a_folder_is_an_error_only_where_others_can_put_a_library_into_it(entry: str, severity: str) -> None:
+def test_the_severity_depends_on_who_can_put_a_library_into_the_folder(entry: str, severity: str) -> None:
     (finding,) = find(one(library("demo/a.so", runpath=entry)), select=("run-path-build-folder", "run-path-absolute"))
     assert finding.severity.value == severity
 
 
-def test_a_folder_that_all_can_write_to_is_named() -> None:
+def test_a_world_writable_folder_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", runpath="/home/me/lib:/tmp/lib")), select=("run-path-build-folder",))
     assert finding.found == (
         "searches '/home/me/lib', '/tmp/lib' from the build machine; any user on the machine can put a "

@@ -34,7 +34,7 @@ class CountingLinkages(dict[str, Linkage]):
         return super().__getitem__(path)
 
 
-def test_only_files_with_a_symbol_of_the_name_are_asked() -> None:
+def test_only_files_that_define_the_symbol_are_inspected() -> None:
     linkages = CountingLinkages({f"{index}.so": Linkage(frozenset({b"f%d" % index})) for index in range(100)})
     linkages.asked = Counter()
     linkages["old.so"] = Linkage(frozenset({b"f7@V1", b"other"}), (b"V1",))
@@ -56,7 +56,7 @@ class CountingSubject(Subject):
         return super().start(file)
 
 
-def test_what_is_declared_to_be_loaded_before_many_files_is_loaded_for_all_of_them_once() -> None:
+def test_files_declared_as_loaded_before_many_others_are_loaded_once_for_all() -> None:
     files = [library("demo/core.so", defines=["f"]), *(library(f"demo/p{index}.so") for index in range(20))]
     settings = AuditSettings(loaded_by={"demo/p*.so": ("demo/*.so",)})
     subject = CountingSubject(tree((package(), files)), settings)
@@ -67,7 +67,7 @@ def test_what_is_declared_to_be_loaded_before_many_files_is_loaded_for_all_of_th
     assert set(subject.started.values()) == {2}
 
 
-def test_each_of_two_files_at_one_path_has_its_references_looked_up() -> None:
+def test_references_are_checked_for_both_of_two_files_at_one_path() -> None:
     user = library("demo/a.so", "libf.so", references=(SymbolReference("f"),), runpath="$ORIGIN")
     own = [library("demo/libf.so", defines=["f"]), data("demo/a.so"), user]
     assert [finding.rule for finding in find(tree((package(), own)), select=("undefined-symbol",))] == []
@@ -105,7 +105,7 @@ def build_versions(tmp_path: Path, parts: list[Lib]) -> Path:
 
 @needs_compiler
 @pytest.mark.parametrize("name", VERSION_CASES)
-def test_the_loader_aborts_where_the_audit_says_so(tmp_path: Path, name: str) -> None:
+def test_the_loader_aborts_in_the_cases_that_the_audit_reports(tmp_path: Path, name: str) -> None:
     libraries, aborts = VERSION_CASES[name]
     root = build_versions(tmp_path, libraries)
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
@@ -117,7 +117,7 @@ def test_the_loader_aborts_where_the_audit_says_so(tmp_path: Path, name: str) ->
 
 
 @needs_compiler
-def test_the_loader_refuses_a_library_that_lacks_the_version_though_it_has_the_symbol(tmp_path: Path) -> None:
+def test_the_loader_refuses_a_library_that_has_the_symbol_without_the_version(tmp_path: Path) -> None:
     source = f"{F_SOURCE} int g(void) {{ return 2; }}"
     root = build_versions(tmp_path, [Lib("x.so", source=source, script="V2 { g; };")])
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]

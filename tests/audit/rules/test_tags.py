@@ -95,11 +95,11 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_a_compressed_set_of_tags_in_wheel_is_told_from_the_lines_that_it_stands_for() -> None:
+def test_a_compressed_tag_set_in_wheel_is_reported_with_the_expected_lines() -> None:
     tag = "py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64"
     (finding,) = find(one(owner=package(tag=tag, tags=(tag,))))
     assert finding.found == (
@@ -108,7 +108,7 @@ def test_a_compressed_set_of_tags_in_wheel_is_told_from_the_lines_that_it_stands
     )
 
 
-def test_machine_code_that_a_pure_wheel_sends_to_platlib_itself_is_no_breach(tmp_path: Path) -> None:
+def test_machine_code_in_the_platlib_folder_of_a_pure_wheel_is_accepted(tmp_path: Path) -> None:
     code, tag = (ELF_FIXTURES / "libplain.so").read_bytes(), "py3-none-manylinux_2_5_x86_64"
     wheel = make_wheel(tmp_path, "demo", {"demo-1.0.data/platlib/demo/a.so": code}, tag=tag, is_purelib=True)
     rules = {finding.rule for finding in find(read_tree([wheel]))}
@@ -140,7 +140,7 @@ def test_the_next_tag_that_auditwheel_knows_is_not_too_new(asked: str, tag: str,
         ("musllinux_1_1_x86_64", "needs libc.so.6 from glibc, which systems with musl don't have"),
     ],
 )
-def test_libraries_for_glibc_fit_no_other_systems(platform: str, found: str) -> None:
+def test_glibc_libraries_do_not_run_on_other_systems(platform: str, found: str) -> None:
     audited = one(library("demo/a.so", "libc.so.6"), owner=package(tag=f"py3-none-{platform}"))
     assert [f.found for f in find(audited, select=("wrong-machine",))] == [found]
 
@@ -157,7 +157,7 @@ def test_libraries_for_glibc_fit_no_other_systems(platform: str, found: str) -> 
         ("py3-none", "libpython3.so", False),
     ],
 )
-def test_only_wheels_for_one_python_may_need_its_library(tag: str, needed: str, is_wrong: bool) -> None:
+def test_only_wheels_for_one_python_version_may_need_its_library(tag: str, needed: str, is_wrong: bool) -> None:
     owner = package(tag=f"{tag}-manylinux_2_17_x86_64")
     audited = one(library("demo/a.so", needed), owner=owner)
     found = [f"needs {needed}, but {owner.label} is for {tag}"] if is_wrong else []
@@ -171,23 +171,23 @@ def test_only_wheels_for_one_python_may_need_its_library(tag: str, needed: str, 
         ("linux_x86_64", "Use the tag manylinux_2_17_x86_64. 'rocwheel repair' sets it."),
     ],
 )
-def test_a_tag_that_is_of_no_use_has_the_right_one_as_its_remedy(tag: str, remedy: str) -> None:
+def test_the_remedy_for_a_useless_tag_is_the_right_tag(tag: str, remedy: str) -> None:
     (finding,) = find(one(library("demo/a.so", versions=("GLIBC_2.17",)), owner=package(tag=f"py3-none-{tag}")))
     assert finding.remedy == remedy
 
 
-def test_an_unknown_tag_of_a_wheel_without_machine_code_has_the_nearest_one_as_its_remedy() -> None:
+def test_the_remedy_for_an_unknown_tag_is_the_nearest_tag() -> None:
     (finding,) = find(one(owner=package(tag="py3-none-win64")))
     assert (finding.rule, finding.remedy) == ("tag-unknown", "Use the tag win_amd64.")
 
 
-def test_the_root_of_a_wheel_for_windows_is_the_same_for_pure_wheels() -> None:
+def test_a_dll_in_a_pure_windows_wheel_is_accepted() -> None:
     audited = one(dll("demo/a.dll"), owner=windows_package(is_purelib=True))
     assert find(audited, select=("elf-in-purelib",)) == []
 
 
 @pytest.mark.parametrize("file", [dll("demo/a.dll"), data("demo/a.dylib", is_mach_o=True)])
-def test_machine_code_of_any_system_is_for_no_pure_wheel(file: InstalledFile) -> None:
+def test_machine_code_for_any_system_is_reported_in_a_pure_wheel(file: InstalledFile) -> None:
     audited = one(file, owner=package(tag="py3-none-any", is_purelib=True))
     rules = ("elf-in-any-wheel", "elf-in-purelib")
     assert [finding.rule for finding in find(audited, select=rules)] == [*rules]
@@ -196,7 +196,7 @@ def test_machine_code_of_any_system_is_for_no_pure_wheel(file: InstalledFile) ->
 @pytest.mark.parametrize(
     "file", [exe("demo/launcher.exe"), data("demo/a.dll", windows=PeReport(0x14C, True, is_managed=True))]
 )
-def test_launchers_and_code_for_dotnet_may_be_in_a_pure_wheel(file: InstalledFile) -> None:
+def test_launchers_and_dotnet_code_are_accepted_in_a_pure_wheel(file: InstalledFile) -> None:
     audited = one(file, owner=package(tag="py3-none-any", is_purelib=True))
     assert find(audited, select=("elf-in-any-wheel", "elf-in-purelib")) == []
 
@@ -219,7 +219,7 @@ def test_launchers_and_code_for_dotnet_may_be_in_a_pure_wheel(file: InstalledFil
         ("py3-none", ["cpython-311-x86_64-linux-gnu.so"], {}),
     ],
 )
-def test_extension_modules_are_for_the_pythons_of_the_tag(tag: str, names: list[str], found: dict[str, str]) -> None:
+def test_extension_modules_must_match_the_python_of_the_tag(tag: str, names: list[str], found: dict[str, str]) -> None:
     owner = package(tag=f"{tag}-{LINUX}")
     audited = one(*(data(f"demo/_ext.{name}") for name in names), owner=owner)
     assert {f.path: f.found for f in find(audited, select=("wrong-python",))} == {
@@ -230,19 +230,17 @@ def test_extension_modules_are_for_the_pythons_of_the_tag(tag: str, names: list[
 @pytest.mark.parametrize(
     ("exports", "is_wrong"), [(("register_ops",), False), (("PyInit__C",), True), (("PyModExport__C",), True)]
 )
-def test_a_library_that_no_python_can_import_may_be_named_like_a_module(
-    exports: tuple[str, ...], is_wrong: bool
-) -> None:
+def test_a_library_that_python_cannot_import_may_have_a_module_name(exports: tuple[str, ...], is_wrong: bool) -> None:
     file = library("demo/_C.cpython-310-x86_64-linux-gnu.so", exports=exports)
     assert bool(find(one(file, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("wrong-python",))) is is_wrong
 
 
-def test_modules_of_a_python_of_the_packages_own_are_not_for_that_of_the_tag() -> None:
+def test_modules_of_a_bundled_python_do_not_have_to_match_the_tag() -> None:
     file = data("demo/python/lib/python3.11/lib-dynload/_x.cpython-311-x86_64-linux-gnu.so")
     assert find(one(file, owner=package(tag=f"cp312-cp312-{LINUX}")), select=("wrong-python",)) == []
 
 
-def test_symbols_of_the_stable_abi_are_as_old_as_the_tag() -> None:
+def test_stable_abi_symbols_must_not_be_newer_than_the_tag() -> None:
     file = uses_python("PyObject_Vectorcall", "PyList_Append", "PyType_GetModuleByDef")
     (finding,) = find(one(file, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("unstable-symbol",))
     assert finding.found == (
@@ -253,18 +251,18 @@ def test_symbols_of_the_stable_abi_are_as_old_as_the_tag() -> None:
     assert find(one(file, owner=package(tag=f"cp310-cp310-{LINUX}")), select=("unstable-symbol",)) == []
 
 
-def test_a_dll_of_an_abi3_wheel_uses_functions_as_old_as_its_tag() -> None:
+def test_a_dll_in_an_abi3_wheel_must_not_use_functions_newer_than_the_tag() -> None:
     file = dll("demo/a.pyd", "python3.dll", functions=("PyObject_Vectorcall", "PyList_Append"))
     (finding,) = find(one(file, owner=package(tag="cp310-abi3-win_amd64")), select=("unstable-symbol",))
     assert finding.found.startswith("uses PyObject_Vectorcall from Python 3.12, but ")
 
 
-def test_a_symbol_that_another_library_of_the_packages_defines_is_not_the_interpreters() -> None:
+def test_a_python_symbol_defined_by_another_library_is_accepted() -> None:
     files = (uses_python("PyDemo_New"), library("demo/libdemo.so", defines=("PyDemo_New",)))
     assert find(one(*files, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("unstable-symbol",)) == []
 
 
-def test_symbols_that_a_library_which_is_not_given_may_define_are_not_judged() -> None:
+def test_symbols_that_a_missing_library_may_define_are_not_checked() -> None:
     references = (SymbolReference("PyEnumMeta_Check"),)
     for needed, is_judged in (("libshiboken6.abi3.so.6.12", False), ("libc.so.6", True)):
         audited = one(
@@ -281,7 +279,7 @@ def test_symbols_that_a_library_which_is_not_given_may_define_are_not_judged() -
         (("py3-none-any.more", "odd"), "error"),
     ],
 )
-def test_several_tags_in_one_line_of_wheel_are_only_a_note(lines: tuple[str, ...], severity: str) -> None:
+def test_several_tags_on_one_line_of_wheel_are_only_a_note(lines: tuple[str, ...], severity: str) -> None:
     owner = package(tag="py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64", tags=lines)
     (finding,) = find(one(owner=owner), select=("tag-mismatch",))
     assert finding.severity.value == severity

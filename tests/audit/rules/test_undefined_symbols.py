@@ -31,7 +31,7 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
@@ -57,14 +57,14 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     ],
     ids=str,
 )
-def test_symbols_of_libraries_that_are_not_at_hand(
+def test_a_library_that_was_not_given_may_define_a_symbol(
     needed: tuple[str, ...], reference: SymbolReference, is_met: bool
 ) -> None:
     audited = one(library("demo/a.so", *needed, runpath=TO_CORE, references=(reference,)), owner=USES_CORE)
     assert (find(audited, select=("undefined-symbol",)) == []) is is_met
 
 
-def test_copies_of_what_extension_modules_need_leave_symbols_to_the_interpreter() -> None:
+def test_copies_of_extension_module_dependencies_may_use_interpreter_symbols() -> None:
     references = (SymbolReference("PyLong_FromLong"),)
     files = (
         library("demo/a.so", "libb.so.1", runpath="$ORIGIN", exports=("PyInit_a",)),
@@ -75,7 +75,7 @@ def test_copies_of_what_extension_modules_need_leave_symbols_to_the_interpreter(
     assert [f.path for f in find(one(*files), select=("undefined-symbol",))] == ["demo/other.so"]
 
 
-def test_extension_modules_and_what_they_need_leave_symbols_to_the_interpreter() -> None:
+def test_extension_modules_and_their_dependencies_may_use_interpreter_symbols() -> None:
     references = (SymbolReference("PyLong_FromLong"), SymbolReference("_Py_NoneStruct"), SymbolReference("floorf"), F)
     files = (
         library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",), references=references),
@@ -86,18 +86,18 @@ def test_extension_modules_and_what_they_need_leave_symbols_to_the_interpreter()
 
 
 @pytest.mark.parametrize("name", ["demo/core.so", "core.so", "*/core.so", "libelsewhere.so.1"])
-def test_symbols_of_what_loads_a_file_can_be_declared(name: str) -> None:
+def test_files_whose_symbols_are_available_at_load_time_can_be_declared(name: str) -> None:
     files = (library("demo/plugin.so", references=(F,)), library("demo/core.so", defines=("f",)))
     assert find(one(*files), loaded_by={"demo/plugin.so": (name,)}) == []
 
 
-def test_libraries_that_are_opened_by_name_keep_their_symbols_to_themselves() -> None:
+def test_libraries_opened_with_dlopen_do_not_provide_symbols() -> None:
     files = (library("demo/a.so", runpath="$ORIGIN", references=(F,)), library("demo/libb.so", defines=("f",)))
     found = find(one(*files), dlopen={"demo/a.so": ("libb.so",)})
     assert [finding.rule for finding in found] == ["undefined-symbol"]
 
 
-def test_what_nothing_loads_is_a_warning_and_says_so() -> None:
+def test_an_undefined_symbol_in_a_file_that_nothing_loads_is_a_warning() -> None:
     files = (library("demo/a.so", exports=("PyInit_a",)), library("demo/unused.so", references=(F,)))
     (finding,) = find(one(*files))
     assert (finding.severity.value, finding.found) == (
@@ -112,7 +112,7 @@ def test_a_library_that_defines_some_of_the_symbols_is_named() -> None:
     assert finding.found.endswith(" that no loaded library defines: f, g (1 defined in demo/libc.so)")
 
 
-def test_what_leaves_symbols_to_the_interpreter_and_nothing_loads_is_a_note() -> None:
+def test_interpreter_symbols_in_a_file_that_nothing_loads_are_a_note() -> None:
     references = (SymbolReference("PyLong_FromLong"), SymbolReference("_Py_NoneStruct"))
     files = (library("demo/a.so", exports=("PyInit_a",)), library("demo/lib_caster.so", references=references))
     (finding,) = find(one(*files))
@@ -124,7 +124,7 @@ def test_what_leaves_symbols_to_the_interpreter_and_nothing_loads_is_a_note() ->
     )
 
 
-def test_what_an_extension_module_needs_stays_an_error() -> None:
+def test_an_undefined_symbol_in_an_extension_module_dependency_is_an_error() -> None:
     module = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
     (finding,) = find(one(module, library("demo/libb.so", references=(F,))))
     assert (finding.path, finding.severity.value) == ("demo/libb.so", "error")
@@ -144,7 +144,7 @@ def test_what_an_extension_module_needs_stays_an_error() -> None:
         (("libamdhip64.so.7",), "libamd_comgr.so.3", (), False),
     ],
 )
-def test_a_version_may_be_of_a_library_that_something_else_has_loaded(
+def test_a_version_may_refer_to_a_library_that_another_file_has_loaded(
     needed: tuple[str, ...], asked: str, exports: tuple[str, ...], *, found: bool
 ) -> None:
     files = (
@@ -156,7 +156,7 @@ def test_a_version_may_be_of_a_library_that_something_else_has_loaded(
     assert [finding.facts for finding in findings] == ([(asked,)] if found else [])
 
 
-def test_a_version_may_be_of_what_is_declared_to_load_the_file() -> None:
+def test_a_version_may_refer_to_a_library_declared_as_loaded_first() -> None:
     files = (library("demo/a.so", versions_of=("libb.so.1",)), library("demo/libb.so.1"))
     loaded_by = {"demo/a.so": ("libb.so.1",)}
     assert find(one(*files), select=("version-of-unneeded",), loaded_by=loaded_by) == []
@@ -176,7 +176,7 @@ LLVM = SymbolReference("_ZN4llvm4Type11getInt8TyEv")
         ((), LLVM, False),
     ],
 )
-def test_a_plugin_of_llvm_leaves_its_symbols_to_the_program(
+def test_an_llvm_plugin_gets_its_symbols_from_the_program(
     defines: tuple[str, ...], reference: SymbolReference, is_met: bool
 ) -> None:
     polly = library("demo/LLVMPolly.so", references=(reference,), defines=defines)

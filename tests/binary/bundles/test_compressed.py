@@ -56,29 +56,29 @@ def compress(data: bytes, *, checksum: bool = False, content_size: bool = True, 
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize("content_size", [False, True])
 @pytest.mark.parametrize("data", [b"", b"x", b"x" * 300, bytes(MIB), os.urandom(300_000), b"ab" * 70_000])
-def test_a_frame_ends_where_zstd_says_whatever_follows(data: bytes, *, checksum: bool, content_size: bool) -> None:
+def test_data_after_a_frame_does_not_affect_its_end(data: bytes, *, checksum: bool, content_size: bool) -> None:
     frame = compress(data, checksum=checksum, content_size=content_size)
     assert measure_frame(memoryview(frame + b"what follows")) == len(frame)
 
 
-def test_a_skippable_frame_is_measured_too() -> None:
+def test_a_skippable_frame_is_measured() -> None:
     assert measure_frame(memoryview(b"\x5a\x2a\x4d\x18\x03\0\0\0abc and more")) == 11
 
 
-def test_a_frame_that_is_cut_anywhere_is_an_error() -> None:
+def test_a_frame_truncated_anywhere_is_an_error() -> None:
     frame = compress(b"some text " * 20, checksum=True)
     for size in range(len(frame)):
         with pytest.raises(zstd.ZstdError):
             measure_frame(memoryview(frame[:size]))
 
 
-def test_a_block_of_the_reserved_type_is_an_error() -> None:
+def test_a_block_with_the_reserved_type_is_an_error() -> None:
     with pytest.raises(zstd.ZstdError, match="reserved type"):
         measure_frame(memoryview(b"\x28\xb5\x2f\xfd\x20\x00\x07\x00\x00"))
 
 
 @given(st.binary(max_size=40).map(lambda rest: b"\x28\xb5\x2f\xfd" + rest))
-def test_any_bytes_have_the_length_that_zstd_says_or_none(data: bytes) -> None:
+def test_measured_frame_sizes_agree_with_zstd_for_any_bytes(data: bytes) -> None:
     try:
         expected = zstd.get_frame_size(data)
     except zstd.ZstdError:
@@ -137,7 +137,7 @@ def ccob(version: int, payload: bytes, raw_size: int, *, method: int = 1, extra:
         ("edge/zstd.v3.twoframes.ccob", 3, Method.ZSTD),
     ],
 )
-def test_every_version_and_method_is_read_without_a_warning(
+def test_every_version_and_compression_method_is_read_without_a_warning(
     fixture: Fixture, name: str, version: int, method: Method
 ) -> None:
     data = fixture(name)
@@ -150,7 +150,7 @@ def test_every_version_and_method_is_read_without_a_warning(
 
 
 @pytest.mark.parametrize("name", ["edge/big.19.ccob", "edge/big.22.ccob"])
-def test_targets_of_a_bundle_of_gigabytes_are_read_from_its_head(fixture: Fixture, name: str) -> None:
+def test_the_targets_of_a_huge_bundle_are_read_from_the_beginning(fixture: Fixture, name: str) -> None:
     data = fixture(name)
     bundle = read_compressed_bundle(data, place=PLACE)
     assert bundle.raw_size == 4613738496
@@ -159,7 +159,7 @@ def test_targets_of_a_bundle_of_gigabytes_are_read_from_its_head(fixture: Fixtur
 
 
 @pytest.mark.parametrize("method", list(Method))
-def test_targets_are_read_from_the_first_bytes_of_the_payload_alone(method: Method) -> None:
+def test_targets_are_read_from_only_the_first_bytes_of_the_payload(method: Method) -> None:
     code = memoryview(hashlib.shake_256(b"code").digest(4 << 20))
     raw = write_offload_bundle([BundlePart("hip-amdgcn-amd-amdhsa--gfx906", (code,))])
     data = bytearray(compress_bundle(list(raw), version=3, level=1, method=method))
@@ -169,13 +169,13 @@ def test_targets_are_read_from_the_first_bytes_of_the_payload_alone(method: Meth
     assert [str(target) for target in head.targets] == ["gfx906"]
 
 
-def test_bundle_larger_than_the_limit_is_refused(fixture: Fixture) -> None:
+def test_a_bundle_larger_than_the_limit_is_refused(fixture: Fixture) -> None:
     message = f"{WHERE}contains a bundle of 4613738496 bytes; expected at most 4294967296, the current limit"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         decompress(fixture("edge/big.22.ccob"), limit=1 << 32)
 
 
-def test_size_that_is_only_declared_takes_no_memory() -> None:
+def test_a_declared_size_alone_does_not_use_memory() -> None:
     data = ccob(3, zstd.compress(b"x"), 1 << 28)
     tracemalloc.start()
     try:
@@ -186,7 +186,7 @@ def test_size_that_is_only_declared_takes_no_memory() -> None:
         tracemalloc.stop()
 
 
-def test_blocks_of_a_bundle_of_gigabytes_are_small(fixture: Fixture) -> None:
+def test_a_bundle_of_several_gigabytes_is_decompressed_in_small_blocks(fixture: Fixture) -> None:
     data = fixture("edge/big.22.ccob")
     blocks = iter_decompressed(data, read_compressed_bundle(data, place=PLACE), place=PLACE)
     assert max(len(next(blocks)) for _ in range(64)) <= 1 << 20
@@ -195,24 +195,24 @@ def test_blocks_of_a_bundle_of_gigabytes_are_small(fixture: Fixture) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("method", list(Method))
 @given(raw=st.lists(st.binary(min_size=1), min_size=1), level=st.integers(1, 19))
-def test_compressed_bundle_reads_back(version: int, method: Method, raw: list[bytes], level: int) -> None:
+def test_bundles_round_trip_through_compression(version: int, method: Method, raw: list[bytes], level: int) -> None:
     data = compress_bundle([memoryview(part) for part in raw], version=version, level=level, method=method)
     assert decompress(data) == (b"".join(raw), None)
 
 
 @pytest.mark.parametrize("method", list(Method))
-def test_a_bundle_of_no_bytes_reads_back(method: Method) -> None:
+def test_an_empty_bundle_round_trips_through_compression(method: Method) -> None:
     assert decompress(compress_bundle([], version=2, level=3, method=method)) == (b"", None)
 
 
-def test_nothing_is_written_of_a_bundle_that_version_2_cannot_hold() -> None:
+def test_nothing_is_written_if_a_bundle_is_too_large_for_version_2() -> None:
     file = io.BytesIO()
     with pytest.raises(ValueError, match="a bundle of 4294967296 bytes can't be written in version 2"):
         write_compressed_bundle(file, [memoryview(bytes(MIB))] * 4096, version=2, level=3)
     assert not file.getvalue()
 
 
-def test_code_that_is_the_same_for_another_target_costs_almost_nothing(fixture: Fixture) -> None:
+def test_identical_code_for_another_target_takes_almost_no_space(fixture: Fixture) -> None:
     code = hashlib.shake_256(b"code").digest(3 << 20)
     once = compress_bundle([memoryview(code)], version=3, level=3)
     thrice = compress_bundle([memoryview(code)] * 3, version=3, level=3)
@@ -220,27 +220,27 @@ def test_code_that_is_the_same_for_another_target_costs_almost_nothing(fixture: 
     assert len(thrice) < len(once) + 2000
 
 
-def test_code_that_is_the_same_costs_almost_nothing_across_a_large_bundle() -> None:
+def test_identical_code_takes_almost_no_space_across_a_large_bundle() -> None:
     code = memoryview(hashlib.shake_256(b"code").digest(6 << 20))
     once = compress_bundle([code], version=3, level=1)
     assert len(compress_bundle([code, code], version=3, level=1)) < len(once) + 4000
 
 
-def test_code_that_is_the_same_in_another_order_costs_little() -> None:
+def test_the_same_code_in_another_order_takes_little_space() -> None:
     code = hashlib.shake_256(b"code").digest(4 << 20)
     pieces = [memoryview(code)[start : start + 4096] for start in range(0, len(code), 4096)]
     shuffled = sorted(pieces, key=lambda piece: hashlib.md5(piece).digest())
     assert len(compress_bundle([*pieces, *shuffled], version=3, level=1)) < 1.01 * len(code)
 
 
-def test_frame_with_the_largest_window_is_read() -> None:
+def test_a_frame_with_the_largest_window_can_be_read() -> None:
     # A zstd frame without content size, a window of 2 GiB, and one raw block, which is the last.
     frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(31 - 10) << 3]) + (4 << 3 | 1).to_bytes(3, "little") + b"code"
     assert decompress(ccob(3, frame, 4))[0] == b"code"
 
 
 @pytest.mark.slow
-def test_window_spans_what_decoders_accept_by_default() -> None:
+def test_the_window_is_the_largest_that_decoders_accept_by_default() -> None:
     block = memoryview(bytes(1 << 20))
     payload = compress_bundle([block] * 129, version=3, level=1)[32:]
     # The window descriptor follows magic and frame header: its upper five bits are the exponent less 10.
@@ -264,7 +264,7 @@ def test_compressed_bytes_are_attributed_to_entries(method: Method) -> None:
     assert sum(sizes) == pytest.approx(bundle.size - bundle.header_size, abs=5000)
 
 
-def test_compressed_bytes_of_every_frame_are_attributed() -> None:
+def test_compressed_bytes_in_every_frame_are_attributed() -> None:
     codes = [memoryview(hashlib.shake_256(bytes([number])).digest(1 << 18)) for number in range(3)]
     parts = [BundlePart(f"hip-amdgcn-amd-amdhsa--gfx90{n}", (code,)) for n, code in zip((0, 2, 6), codes, strict=True)]
     raw = join_data(write_offload_bundle(parts))
@@ -276,7 +276,7 @@ def test_compressed_bytes_of_every_frame_are_attributed() -> None:
     assert measure_entries(data, bundle, plain, place=PLACE) == pytest.approx([1 << 18] * 3, rel=0.03)
 
 
-def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
+def test_a_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
     _, wrong_hash = decompress(fixture("edge/zlib.v3.badhash.ccob"))
     assert str(wrong_hash) == (
         f"{WHERE}its header has the hash 0000000000000000, but its content has ceddc72cae1760d9. "
@@ -293,7 +293,7 @@ def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
         ("edge/zlib.v3.usizesmall.ccob", "decompresses to more than the 37431 bytes that its header declares"),
     ],
 )
-def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, message: str) -> None:
+def test_a_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, message: str) -> None:
     with pytest.raises(DeviceCodeError, match=re.escape(WHERE + message)):
         decompress(fixture(name))
 
@@ -324,7 +324,7 @@ def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, mess
     ],
     ids=["short", "header", "total", "empty", "rest", "zstd end", "zlib end", "zstd", "v1", "zlib bomb", "zstd bomb"],
 )
-def test_damaged_bundle_is_refused_with_its_place(data: bytes, message: str) -> None:
+def test_a_damaged_bundle_is_refused_with_its_offset(data: bytes, message: str) -> None:
     with pytest.raises(DeviceCodeError, match=re.escape(WHERE + message)):
         decompress(data)
 
@@ -338,19 +338,19 @@ def outcome(data: bytes) -> str:
 
 
 @given(st.binary(max_size=60), st.integers(0, 5), st.integers(0, 3))
-def test_any_payload_gives_content_or_one_error(payload: bytes, version: int, method: int) -> None:
+def test_any_payload_gives_content_or_a_device_code_error(payload: bytes, version: int, method: int) -> None:
     data = b"CCOB" + struct.pack("<HH", version, method) + payload
     assert outcome(data) == "content" or outcome(data).startswith(WHERE)
 
 
-def test_payload_that_is_not_a_bundle_is_refused_when_its_head_is_read() -> None:
+def test_a_payload_that_is_not_a_bundle_is_refused_while_reading_the_header() -> None:
     data = memoryview(ccob(3, zstd.compress(b"no bundle at all, though long enough for one"), 44))
     bundle = read_compressed_bundle(data, place=PLACE)
     with pytest.raises(DeviceCodeError, match=re.escape(f"{WHERE}starts with b'no bundle at all, though")):
         read_compressed_head(data, bundle, place=PLACE)
 
 
-def test_search_for_the_end_of_a_header_is_bounded() -> None:
+def test_the_search_for_the_end_of_a_header_is_bounded() -> None:
     raw = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1 << 32) + bytes(8 << 20)
     data = memoryview(compress_bundle([memoryview(raw)], version=3, level=3))
     bundle = read_compressed_bundle(data, place=PLACE)
@@ -363,7 +363,7 @@ def test_search_for_the_end_of_a_header_is_bounded() -> None:
         tracemalloc.stop()
 
 
-def test_a_long_header_is_read_a_few_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_header_is_read_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bundle of 19,000 entries compresses to 185 bytes: its header was read anew with each 16 KB, for a second."""
     entry = struct.pack("<QQQ", 0, 0, 976) + b"host-".ljust(976, b"x")
     raw = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1024) + entry * 1024
@@ -394,7 +394,7 @@ def _plain_with_magic() -> bytes:
 @pytest.mark.parametrize("method", Method)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("cut", [1, 6097, 6098, 6099, 6100, 6101])
-def test_no_compressed_bundle_has_the_magic_within(cut: int, version: int, method: Method) -> None:
+def test_a_compressed_bundle_never_contains_the_magic_inside(cut: int, version: int, method: Method) -> None:
     plain = _plain_with_magic()
     assert plain.find(b"CCOB") == 6096
     buffers = [memoryview(plain)[:cut], memoryview(plain)[cut:]]
@@ -404,7 +404,7 @@ def test_no_compressed_bundle_has_the_magic_within(cut: int, version: int, metho
     assert decompress(written + b"\0\0" if method is Method.ZLIB else written)[0] == plain
 
 
-def test_the_magic_within_a_compressed_bundle_is_found() -> None:
+def test_the_magic_inside_a_compressed_bundle_is_found() -> None:
     header = compress_bundle([memoryview(_plain_with_magic())], version=3, level=3)[:32]
     encoder = zstd.ZstdCompressor()
     data = header + encoder.compress(_plain_with_magic(), mode=encoder.FLUSH_FRAME)

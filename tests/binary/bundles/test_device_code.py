@@ -34,7 +34,7 @@ def names(archive: bytes) -> list[str]:
     return [one.name for one in iter_ar_members(memoryview(archive), name="x.a")]
 
 
-def test_names_are_as_long_as_paths() -> None:
+def test_member_names_may_be_as_long_as_paths() -> None:
     table = b"n" * 4093 + b".o/\nshort.o/\n"
     archive = b"!<arch>\n" + member("//", table) + member("/0", b"a") + member("/4097", b"b")
     assert names(archive) == ["n" * 4093 + ".o", "short.o"]
@@ -47,7 +47,7 @@ def test_names_are_as_long_as_paths() -> None:
         (5, "offset 0x5e: 59 bytes where an archive member should start"),
     ],
 )
-def test_an_archive_that_is_cut_is_refused_by_member_and_offset(cut: int, found: str) -> None:
+def test_a_truncated_archive_is_refused_with_member_and_offset(cut: int, found: str) -> None:
     archive = b"!<arch>\n" + member("//", b"long name of an object.o/\n") + member("/0", b"code")
     assert names(archive + b"\n") == ["long name of an object.o"]
     with pytest.raises(DeviceCodeError, match=f"x.a: {found}"):
@@ -63,7 +63,7 @@ def test_an_archive_of_more_members_than_a_dll_has_functions_is_refused() -> Non
 
 
 @pytest.mark.parametrize("form", ["bsd", "darwin"])
-def test_device_code_is_found_behind_the_long_names_of_bsd_and_darwin(
+def test_device_code_is_found_in_members_with_long_bsd_and_darwin_names(
     form: str, run_tool: RunTool, tmp_path: Path, fixture: Fixture
 ) -> None:
     long, short, archive = tmp_path / "long name of a member.o", tmp_path / "s.o", tmp_path / "x.a"
@@ -82,13 +82,13 @@ def test_device_code_is_found_behind_the_long_names_of_bsd_and_darwin(
     ("name", "found"),
     [("#1/9", "a name of 9 bytes in a member of 8 bytes"), ("#1/5000", "a name of 5000 bytes in a member of 8 bytes")],
 )
-def test_a_name_beyond_its_member_is_refused(name: str, found: str) -> None:
+def test_a_name_longer_than_its_member_is_refused(name: str, found: str) -> None:
     with pytest.raises(DeviceCodeError) as refused:
         names(b"!<arch>\n" + member(name, bytes(8)))
     assert refused.value.found == found
 
 
-def test_a_name_that_is_longer_is_refused() -> None:
+def test_a_name_longer_than_4096_bytes_is_refused() -> None:
     # Many members may have it: a megabyte of them took minutes.
     archive = b"!<arch>\n" + member("//", b"\xff" * 5000) + member("/7", b"")
     with pytest.raises(DeviceCodeError, match=r"x\.a: .*: a name of more than 4096 bytes; expected a file name"):
@@ -96,7 +96,7 @@ def test_a_name_that_is_longer_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["/ 0", "/+0", "/-1", "/0_0", "/ 0/"])
-def test_a_place_of_a_name_that_is_no_plain_number_is_refused(name: str) -> None:
+def test_a_name_offset_that_is_not_a_plain_number_is_refused(name: str) -> None:
     archive = b"!<arch>\n" + member("//", b"long name of an object.o/\n") + member(name, b"code")
     with pytest.raises(DeviceCodeError) as refused:
         names(archive)
@@ -107,7 +107,7 @@ def test_a_place_of_a_name_that_is_no_plain_number_is_refused(name: str) -> None
 
 
 @pytest.mark.parametrize("read", [device_targets, read_device_facts])
-def test_archives_deep_in_one_another_are_refused(read: Callable[..., object]) -> None:
+def test_deeply_nested_archives_are_refused(read: Callable[..., object]) -> None:
     """5,000 of them ended in a RecursionError."""
     archive = b""
     for _ in range(5000):
@@ -119,7 +119,7 @@ def test_archives_deep_in_one_another_are_refused(read: Callable[..., object]) -
         read(memoryview(archive), name="x")
 
 
-def test_code_of_an_archive_in_another_is_found(fixture: Fixture) -> None:
+def test_code_in_a_nested_archive_is_found(fixture: Fixture) -> None:
     inner = b"!<arch>\n" + member("one.co/", bytes(fixture("elf/gfx906.co")))
     archive = memoryview(b"!<arch>\n" + member("in.a/", inner))
     assert [str(target) for target in device_targets(archive, name="x.a")] == ["gfx906"]
@@ -132,7 +132,7 @@ BITCODE = b"BC\xc0\xde"
 
 
 @pytest.mark.parametrize("name", ["v19/saxpy.rdc.o", "v23/saxpy.rdc.o"], ids=["old driver", "new driver"])
-def test_images_of_both_offload_drivers_are_found(fixture: Fixture, name: str) -> None:
+def test_images_from_both_offload_drivers_are_found(fixture: Fixture, name: str) -> None:
     data = fixture(name)
     images = read_offload_images(data, name=name)
     assert sorted((image.kind, str(image.target)) for image in images) == [
@@ -156,7 +156,7 @@ def test_images_of_both_offload_drivers_are_found(fixture: Fixture, name: str) -
     ],
     ids=["magic", "version", "size", "entry", "image", "strings", "string"],
 )
-def test_damaged_offload_binary_is_refused(fixture: Fixture, offset: int, new: bytes, message: str) -> None:
+def test_a_damaged_offload_binary_is_refused(fixture: Fixture, offset: int, new: bytes, message: str) -> None:
     data = bytearray(fixture("v23/saxpy.rdc.o"))
     [section] = [s for s in read_sections(data, name="x") if s.name == ".llvm.offloading"]
     start = section.offset + offset
@@ -165,7 +165,7 @@ def test_damaged_offload_binary_is_refused(fixture: Fixture, offset: int, new: b
         read_offload_images(memoryview(data), name="x.o")
 
 
-def test_members_of_a_static_library_are_found(
+def test_the_members_of_a_static_library_are_found(
     fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path
 ) -> None:
     archive, named = tmp_path / "libx.a", tmp_path / "an_object_file_with_a_long_name.o"
@@ -185,7 +185,7 @@ def test_members_of_a_static_library_are_found(
     assert [entry.target for entry in bundle.entries] == ["gfx1030", "gfx906", "gfx90a:xnack+"]
 
 
-def test_image_for_another_makers_processor_is_reported_as_it_is_spelled(fixture: Fixture) -> None:
+def test_an_image_for_another_vendor_is_reported_with_its_own_spelling(fixture: Fixture) -> None:
     data = bytearray(fixture("v23/saxpy.rdc.o"))
     triple, arch = data.index(b"amdgcn-amd-amdhsa\0"), data.index(b"gfx906\0")
     data[triple : triple + 18] = b"nvptx64-nv-cuda\0\0\0"
@@ -211,7 +211,7 @@ def renamed_section(data: memoryview, old: bytes, new: bytes) -> bytearray:
         (b"hip-nvptx64-nv-cuda--sm_80", "hip", "nvptx64-nv-cuda-", "sm_80"),
     ],
 )
-def test_sections_of_other_languages_and_makers_are_not_damage(
+def test_sections_for_other_languages_and_vendors_are_not_reported_as_damage(
     fixture: Fixture, name: bytes, kind: str, triple: str, arch: str
 ) -> None:
     data = renamed_section(fixture("v19/saxpy.rdc.o"), b"hip-amdgcn-amd-amdhsa--gfx1030", name)
@@ -221,13 +221,13 @@ def test_sections_of_other_languages_and_makers_are_not_damage(
 
 
 @pytest.mark.parametrize("name", [b"hip-amdgcn-amd", b"banana", b"hip"])
-def test_section_whose_name_is_not_an_entry_id_is_refused(fixture: Fixture, name: bytes) -> None:
+def test_a_section_name_that_is_not_an_entry_id_is_refused(fixture: Fixture, name: bytes) -> None:
     data = renamed_section(fixture("v19/saxpy.rdc.o"), b"hip-amdgcn-amd-amdhsa--gfx1030", name)
     with pytest.raises(InputError, match=f"{name.decode()}' isn't a bundle entry ID"):
         read_offload_images(memoryview(data), name="x.o")
 
 
-def test_code_only_for_other_gpus_is_not_edited(fixture: Fixture) -> None:
+def test_code_only_for_other_vendors_is_not_edited(fixture: Fixture) -> None:
     data = fixture("v19/saxpy.rdc.o")
     for old in (
         b"hip-amdgcn-amd-amdhsa--gfx1030",
@@ -238,7 +238,7 @@ def test_code_only_for_other_gpus_is_not_edited(fixture: Fixture) -> None:
     assert list_places(data, name="x.so") == ()
 
 
-def test_damaged_static_library_is_refused() -> None:
+def test_a_damaged_static_library_is_refused() -> None:
     data = memoryview(b"!<arch>\n" + b"x.o/".ljust(48) + b"99".ljust(10) + b"`\n" + b"short")
     found = "the member 'x.o' of 99 bytes, of which only 5 are present"
     message = f"libx.a: offset 0x8: {found}; expected a complete archive. Rebuild the file."
@@ -266,17 +266,17 @@ TWO = ["gfx1030", "gfx906", "gfx90a:xnack+"]
         ("mach/flags.22", []),
     ],
 )
-def test_targets_of_any_file_are_named_once(fixture: Fixture, name: str, targets: list[str]) -> None:
+def test_the_targets_of_any_file_are_listed_once(fixture: Fixture, name: str, targets: list[str]) -> None:
     assert [str(target) for target in device_targets(fixture(name), name=name)] == targets
 
 
-def test_target_of_a_code_object_by_itself_is_named(fixture: Fixture) -> None:
+def test_the_target_of_a_standalone_code_object_is_found(fixture: Fixture) -> None:
     data = fixture("v22/saxpy.hipfb")
     entry = read_offload_bundle(data, place=CodePlace("x")).device_entries[3]
     assert [str(target) for target in device_targets(data[entry.offset : entry.stop], name="x.co")] == ["gfx90a:xnack+"]
 
 
-def test_targets_of_a_static_library_are_those_of_its_members(
+def test_a_static_library_has_the_targets_of_its_members(
     fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path
 ) -> None:
     archive, members = tmp_path / "libx.a", ["v19/vadd.plain.o", "v23/saxpy.rdc.o", "mach/flags.22"]

@@ -56,7 +56,7 @@ def header(*entries: tuple[int, int, str]) -> bytes:
         ("edge/a1.hipfb", ["gfx1030", "gfx1100"], "host-x86_64-unknown-linux-gnu-"),
     ],
 )
-def test_bundle_of_every_compiler_is_read(fixture: Fixture, name: str, targets: list[str], host: str) -> None:
+def test_bundles_from_every_compiler_can_be_read(fixture: Fixture, name: str, targets: list[str], host: str) -> None:
     bundle = read_offload_bundle(fixture(name), place=PLACE)
     assert [str(target) for target in bundle.targets] == targets
     assert bundle.entries[0].spelling == host
@@ -73,7 +73,7 @@ def outcome(data: bytes) -> str:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_after_the_magic_give_a_bundle_or_one_error(data: bytes) -> None:
+def test_any_bytes_after_the_magic_give_a_bundle_or_an_input_error(data: bytes) -> None:
     result = outcome(BUNDLE_MAGIC + data)
     assert result == "bundle" or result.startswith("libx.so: bundle 3 at offset 0x1000: ")
 
@@ -87,11 +87,11 @@ def test_any_bytes_after_the_magic_give_a_bundle_or_one_error(data: bytes) -> No
         ("edge/zerodev.hipfb", "the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' is empty"),
     ],
 )
-def test_sound_bundle_that_readers_dispute_is_reported(fixture: Fixture, name: str, problem: str) -> None:
+def test_a_valid_bundle_that_some_readers_refuse_is_reported(fixture: Fixture, name: str, problem: str) -> None:
     assert read_offload_bundle(fixture(name), place=PLACE).find_problems() == (problem,)
 
 
-def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
+def test_a_header_larger_than_the_runtime_reads_is_reported() -> None:
     parts = [BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{number}", (memoryview(b"x"),)) for number in range(1000, 1090)]
     bundle = read(join_data(write_offload_bundle(parts)))
     assert bundle.find_problems() == ("its header has 4892 bytes, but the runtime reads at most 4096 bytes",)
@@ -125,12 +125,12 @@ def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
     ],
     ids=["short", "magic", "count", "id", "past the end", "in the header", "overlap", "wrap", "spelling", "many"],
 )
-def test_damaged_bundle_is_refused_with_its_place(data: bytes, message: str) -> None:
+def test_a_damaged_bundle_is_refused_with_its_offset(data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"libx.so: bundle 3 at offset 0x1000: {message}")):
         read(data)
 
 
-def test_targets_of_which_one_leaves_open_what_another_names_are_reported() -> None:
+def test_ambiguous_targets_with_and_without_features_are_reported() -> None:
     parts = [
         BundlePart(f"hipv4-amdgcn-amd-amdhsa--{target}", (memoryview(b"x"),))
         for target in ("gfx90a", "gfx90a:xnack+", "gfx906")
@@ -156,7 +156,7 @@ PARTS = st.lists(
 
 
 @pytest.mark.parametrize("name", ["v16/saxpy.hipfb", "v19/saxpy.hipfb", "v22/saxpy.hipfb", "edge/hostonly.hipfb"])
-def test_bundle_is_written_as_clang_writes_it(fixture: Fixture, name: str) -> None:
+def test_a_bundle_is_written_exactly_as_clang_writes_bundles(fixture: Fixture, name: str) -> None:
     data = fixture(name)
     parts = [
         BundlePart(entry.spelling, (data[entry.offset : entry.stop],) if entry.size else ())
@@ -166,7 +166,7 @@ def test_bundle_is_written_as_clang_writes_it(fixture: Fixture, name: str) -> No
 
 
 @given(PARTS, st.sampled_from([1, 16, 4096]))
-def test_written_bundle_reads_back(parts: list[BundlePart], alignment: int) -> None:
+def test_written_bundles_round_trip(parts: list[BundlePart], alignment: int) -> None:
     data = join_data(write_offload_bundle(parts, alignment=alignment))
     bundle = read_offload_bundle(memoryview(data), place=PARTS_PLACE)
     assert [(entry.spelling, data[entry.offset : entry.stop]) for entry in bundle.entries] == [

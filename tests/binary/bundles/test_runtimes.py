@@ -29,7 +29,7 @@ from rocwheel.core.errors import InputError
         ([""], None),
     ],
 )
-def test_a_runtime_is_known_by_its_soname_or_file_name(needed: list[str], first: str | None) -> None:
+def test_a_runtime_is_recognized_by_its_soname_or_file_name(needed: list[str], first: str | None) -> None:
     runtime = find_runtime(needed)
     assert (runtime.first if runtime else None) == first
 
@@ -47,7 +47,7 @@ def test_a_runtime_is_known_by_its_soname_or_file_name(needed: list[str], first:
         ("10.0", "7.15", (2, 3), (4, 5, 6), ("same-features", "all")),
     ],
 )
-def test_what_a_release_reads_is_that_of_the_last_row_before_it(
+def test_a_release_uses_the_last_table_row_at_or_before_its_version(
     rocm: str, since: str, compressed: tuple[int, ...], code_objects: tuple[int, ...], others: tuple[str, str]
 ) -> None:
     row = release_of(rocm)
@@ -70,12 +70,12 @@ def test_what_a_release_reads_is_that_of_the_last_row_before_it(
         ("3.9", ""),
     ],
 )
-def test_a_release_that_is_not_known_is_taken_for_the_newest_before_it(rocm: str, known: str) -> None:
+def test_an_unknown_release_counts_as_the_newest_known_earlier_release(rocm: str, known: str) -> None:
     assert known_release(rocm) == known
 
 
 @pytest.mark.parametrize(("rocm", "later"), [("6.4.3", "7.0"), ("7.1", "7.2"), ("7.2", "7.9"), ("10.1", "")])
-def test_the_release_after_another_is_the_next_known_one(rocm: str, later: str) -> None:
+def test_the_next_release_is_the_next_known_release(rocm: str, later: str) -> None:
     assert next_release(rocm) == later
 
 
@@ -84,7 +84,7 @@ def test_releases_before_the_table_are_refused() -> None:
         release_of("3.9", source="--rocm")
 
 
-def test_each_row_ends_before_the_next_begins() -> None:
+def test_each_row_ends_before_the_next_row_begins() -> None:
     rows = releases()
     assert [(row.since, row.last) for row in rows] == [
         ("4.0", "5.5"),
@@ -110,11 +110,11 @@ def test_each_row_ends_before_the_next_begins() -> None:
         ("", "6.3", 0),
     ],
 )
-def test_a_fault_of_packages_counts_for_the_releases_that_they_come_with(first: str, last: str, number: int) -> None:
+def test_a_package_fault_applies_to_the_releases_that_contain_the_package(first: str, last: str, number: int) -> None:
     assert len(find_faults(first, last)) == number
 
 
-def test_the_fault_of_comgr_says_what_to_do() -> None:
+def test_the_comgr_fault_describes_a_workaround() -> None:
     [fault] = find_faults()
     assert str(fault) == (
         "comgr 7.0.2 of Debian sid (libamd-comgr3 7.0.2+dfsg) returns the first compressed bundle's code for "
@@ -123,7 +123,7 @@ def test_the_fault_of_comgr_says_what_to_do() -> None:
     )
 
 
-def test_the_documentation_has_the_table() -> None:
+def test_the_documentation_contains_the_table() -> None:
     text = Path("docs/device-code.md").read_text(encoding="utf-8")
     for row in releases():
         span = f"{row.since} through {row.last}" if row.last else f"{row.since} and later"

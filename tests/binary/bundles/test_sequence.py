@@ -38,7 +38,7 @@ def test_every_bundle_of_a_linked_section_is_found(fixture: Fixture, name: str, 
 
 
 @pytest.mark.parametrize(("name", "size"), [("edge/big.19.ccob", 140956), ("edge/big.22.ccob", 140964)])
-def test_a_bundle_that_expands_two_hundred_times_to_gigabytes_is_refused(
+def test_a_bundle_of_gigabytes_with_an_expansion_ratio_above_200_is_refused(
     fixture: Fixture, name: str, size: int
 ) -> None:
     with pytest.raises(DeviceCodeError) as caught:
@@ -49,7 +49,7 @@ def test_a_bundle_that_expands_two_hundred_times_to_gigabytes_is_refused(
     )
 
 
-def test_a_bundle_may_expand_further_up_to_one_gib() -> None:
+def test_a_bundle_up_to_one_gib_may_have_a_larger_expansion_ratio() -> None:
     data = bytearray(COMPRESSED)
     data[16:24] = (1 << 30).to_bytes(8, "little")
     [bundle] = iter_bundles(memoryview(data), name="a.co")
@@ -60,30 +60,30 @@ def test_a_bundle_may_expand_further_up_to_one_gib() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([PLAIN, COMPRESSED]), st.integers(0, 9000)), min_size=1, max_size=4))
-def test_zeros_between_bundles_are_skipped_however_many(pieces: list[tuple[bytes, int]]) -> None:
+def test_any_number_of_zeros_between_bundles_is_skipped(pieces: list[tuple[bytes, int]]) -> None:
     data = b"".join(bundle + bytes(padding) for bundle, padding in pieces)
     assert [bundle.size for bundle in iter_bundles(memoryview(data), name="x")] == [len(bundle) for bundle, _ in pieces]
 
 
-def test_known_starts_are_used_after_long_padding() -> None:
+def test_known_start_offsets_are_used_after_long_padding() -> None:
     data = memoryview(PLAIN + bytes(20000) + COMPRESSED)
     bundles = list(iter_bundles(data, name="x", starts=[0, len(PLAIN) + 20000]))
     assert [bundle.start for bundle in bundles] == [0, len(PLAIN) + 20000]
 
 
-def test_nothing_is_read_between_long_padding_and_the_next_known_start() -> None:
+def test_nothing_is_read_between_long_padding_and_the_next_known_start_offset() -> None:
     start = len(PLAIN) + 30000
     data = memoryview(PLAIN + bytes(20000) + b"unread".ljust(10000) + COMPRESSED)
     assert [bundle.start for bundle in iter_bundles(data, name="x", starts=[0, start])] == [0, start]
 
 
 @pytest.mark.parametrize("data", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
-def test_payload_of_an_entry_is_given(data: bytes) -> None:
+def test_the_payload_of_an_entry_can_be_read(data: bytes) -> None:
     [bundle] = iter_bundles(memoryview(data), name="x")
     assert join_data(iter_entry(memoryview(data), bundle, bundle.plain.entries[0])) == b"code"
 
 
-def test_entries_are_given_in_one_pass_over_their_bundle(fixture: Fixture) -> None:
+def test_entries_are_read_in_one_pass_over_their_bundle(fixture: Fixture) -> None:
     data = fixture("edge/two.ccob.fatbin")
     bundle = next(iter_bundles(data, name="x"))
     entries = bundle.plain.device_entries
@@ -91,7 +91,7 @@ def test_entries_are_given_in_one_pass_over_their_bundle(fixture: Fixture) -> No
     assert pieces == [(entry.spelling, entry.size) for entry in entries]
 
 
-def test_bytes_between_bundles_that_are_not_a_bundle_are_refused_with_their_place() -> None:
+def test_garbage_between_bundles_is_refused_with_its_offset() -> None:
     message = (
         "libx.so: bundle 1 at offset 0x2004: b'\\x7fELF' where a bundle should start; "
         "expected b'__CLANG_OFFLOAD_BUNDLE__' or b'CCOB'"
@@ -100,7 +100,7 @@ def test_bytes_between_bundles_that_are_not_a_bundle_are_refused_with_their_plac
         list(iter_bundles(memoryview(PLAIN + b"\x7fELF"), name="libx.so", base=0x1000))
 
 
-def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_not_a_bundle() -> None:
+def test_the_error_for_garbage_after_a_bundle_suggests_a_wrong_declared_size() -> None:
     content = memoryview(hashlib.shake_256(b"code").digest(1 << 19))
     raw = list(write_offload_bundle([BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (content,))]))
     data = bytearray(compress_bundle(raw, version=3, level=3))
@@ -114,7 +114,7 @@ def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_n
         list(iter_bundles(memoryview(data), name="x"))
 
 
-def test_version_that_the_runtime_misreads_is_reported(fixture: Fixture) -> None:
+def test_a_version_that_the_runtime_misreads_is_reported(fixture: Fixture) -> None:
     [bundle] = iter_bundles(fixture("v18/saxpy.ccob.hipfb"), name="x.hipfb")
     problem = "the bundle has compression version 1, which the runtime mistakes for a later version and rejects"
     assert bundle.find_problems() == (f"x.hipfb: bundle 0 at offset 0x0: {problem}",)

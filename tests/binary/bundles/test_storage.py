@@ -25,11 +25,11 @@ ROOM = 100 << 20
         (22, 1.01, None),
     ],
 )
-def test_the_next_level_is_the_lowest_that_may_make_much_code_fit(
+def test_the_next_level_is_the_lowest_that_may_make_large_code_fit(
     level: int, ratio: float, expected: int | None
 ) -> None:
     assert stronger_level(level, 1 << 30, int(ROOM * ratio), ROOM) == expected
 
 
-def test_every_stronger_level_is_tried_for_little_code() -> None:
+def test_every_higher_level_is_tried_for_small_code() -> None:
     assert [stronger_level(level, 1 << 20, 5 << 20, 1 << 20) for level in (3, 9, 15, 19, 22)] == [9, 15, 19, 22, None]

@@ -53,7 +53,7 @@ def changed(name: str, at: int, layout: str, *values: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", [TWO, GNU])
-def test_wrappers_lead_to_bundles(name: str) -> None:
+def test_wrappers_point_to_bundles(name: str) -> None:
     data = bytes_of(name)
     fat = read(data)
     assert [(one.offset, one.is_kpack) for one in fat.wrappers] == [(0x800, False), (0x818, False)]
@@ -63,20 +63,20 @@ def test_wrappers_lead_to_bundles(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "size"), [(TWO, 37320), (GNU, 40960)])
-def test_bytes_that_only_fill_up_the_file_are_not_device_code(name: str, size: int) -> None:
+def test_padding_at_the_end_of_the_section_is_not_device_code(name: str, size: int) -> None:
     code = read_device_code(memoryview(bytes_of(name)), name=name)
     assert code is not None
     assert code.section[1] == size
 
 
 @pytest.mark.parametrize("name", [TWO, GNU])
-def test_the_code_is_that_of_the_bundles_by_themselves(name: str) -> None:
+def test_the_code_is_the_same_as_in_the_bare_bundles(name: str) -> None:
     alone = read_device_facts(memoryview(bytes_of("edge/two.plain.fatbin")), name="bundles")
     assert alone is not None
     assert [bundle.entries for bundle in facts_of(bytes_of(name)).bundles] == [one.entries for one in alone.bundles]
 
 
-def test_a_library_of_windows_without_device_code_has_none() -> None:
+def test_a_windows_library_without_device_code_is_not_a_fat_binary() -> None:
     assert read_fat_binary(memoryview(bytes_of("pe/api7.dll")), name="a.dll") is None
 
 
@@ -89,7 +89,7 @@ def test_a_wrapper_of_an_unknown_kind_is_refused() -> None:
         read(changed(TWO, 0x818, "<I", 1))
 
 
-def test_a_wrapper_that_points_elsewhere_is_told_by_its_address() -> None:
+def test_a_wrapper_that_points_outside_the_section_is_reported() -> None:
     data = changed(TWO, 0x820, "<Q", 0x180001000)
     assert facts_of(data).problems == ("a.dll: the wrapper at 0x818 points to address 0x1000, not to a bundle",)
     message = (
@@ -99,7 +99,7 @@ def test_a_wrapper_that_points_elsewhere_is_told_by_its_address() -> None:
         _ = read(data).starts
 
 
-def test_a_wrapper_that_points_below_the_image_is_told_in_words() -> None:
+def test_a_wrapper_that_points_below_the_image_is_reported_in_words() -> None:
     data = changed(TWO, 0x820, "<Q", 0x1000)
     found = "a.dll: the wrapper at 0x818 points to another section or nowhere, not to a bundle"
     assert facts_of(data).problems == (found,)
@@ -118,7 +118,7 @@ def test_a_wrapper_that_points_below_the_image_is_told_in_words() -> None:
         pytest.param(b"MZ" + bytes(58) + b"\xff\xff\xff\xff", id="header outside"),
     ],
 )
-def test_what_only_begins_like_a_library_of_windows_has_no_device_code(data: bytes) -> None:
+def test_a_file_that_merely_starts_like_a_dll_has_no_device_code(data: bytes) -> None:
     assert read_device_code(memoryview(data), name="a.dll") is None
 
 
@@ -151,12 +151,12 @@ def test_wrappers_and_bundles_are_found(fixture: Fixture, name: str, wrappers: i
 
 
 @pytest.mark.parametrize("name", ["v19/saxpy.rdc.o", "v22/saxpy.hipfb", "mach/flags.22"])
-def test_other_file_is_not_a_fat_binary(fixture: Fixture, name: str) -> None:
+def test_files_without_wrappers_are_not_fat_binaries(fixture: Fixture, name: str) -> None:
     assert read_fat_binary(fixture(name), name=name) is None
 
 
 @pytest.mark.parametrize("option", ["--pack-dyn-relocs=none", "--pack-dyn-relocs=relr"])
-def test_pointers_are_resolved_however_they_are_relocated(
+def test_pointers_are_resolved_with_every_kind_of_relocation(
     fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path, option: str
 ) -> None:
     library = tmp_path / "lib.so"
@@ -168,9 +168,7 @@ def test_pointers_are_resolved_however_they_are_relocated(
     assert fat.wrappers[0].pointer.target == fat.section.address
 
 
-def test_relocations_of_another_section_of_an_object_file_are_not_the_wrappers(
-    run_tool: RunTool, tmp_path: Path
-) -> None:
+def test_relocations_of_other_sections_are_not_applied_to_wrappers(run_tool: RunTool, tmp_path: Path) -> None:
     source, unit = tmp_path / "x.s", tmp_path / "x.o"
     source.write_text(
         '.section .hip_fatbin,"a"\nbundle: .incbin "{}"\n'
@@ -182,7 +180,7 @@ def test_relocations_of_another_section_of_an_object_file_are_not_the_wrappers(
     assert [wrapper.pointer.target for wrapper in fat.wrappers] == [0]
 
 
-def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture) -> None:
+def test_wrappers_into_a_section_without_bytes_do_not_point_to_a_bundle(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     fat = read_fat_binary(memoryview(data), name="x")
     assert fat is not None
@@ -200,7 +198,7 @@ def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture
         device_patch(memoryview(data), name="x", storage=Storage(compress=True))
 
 
-def test_wrapper_of_a_kpack_archive_is_reported(fixture: Fixture) -> None:
+def test_a_wrapper_for_a_kpack_archive_is_recognized(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     wrappers = fat_of(memoryview(data)).wrappers
     data[wrappers[0].offset : wrappers[0].offset + 4] = b"HIPK"
@@ -209,7 +207,7 @@ def test_wrapper_of_a_kpack_archive_is_reported(fixture: Fixture) -> None:
     assert list(fat.iter_bundles(memoryview(data))) == []
 
 
-def test_wrapper_of_an_unknown_kind_is_refused(fixture: Fixture) -> None:
+def test_a_wrapper_of_an_unknown_kind_is_refused_in_an_elf_file(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     offset = fat_of(memoryview(data)).wrappers[1].offset
     data[offset : offset + 4] = b"ABCD"
@@ -221,7 +219,7 @@ def test_wrapper_of_an_unknown_kind_is_refused(fixture: Fixture) -> None:
         fat_of(memoryview(data))
 
 
-def test_wrapper_that_points_to_no_bundle_is_refused(fixture: Fixture) -> None:
+def test_a_wrapper_that_does_not_point_to_a_bundle_is_refused(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     fat = fat_of(memoryview(data))
     stored_at = fat.wrappers[0].pointer.stored_at
@@ -232,7 +230,7 @@ def test_wrapper_that_points_to_no_bundle_is_refused(fixture: Fixture) -> None:
         list(fat_of(memoryview(data)).iter_bundles(memoryview(data)))
 
 
-def test_wrapper_that_points_out_of_the_section_is_refused(fixture: Fixture) -> None:
+def test_a_wrapper_that_points_outside_the_section_is_refused(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     wrapper = fat_of(memoryview(data)).wrappers[1]
     assert wrapper.pointer.stored_at is not None
@@ -246,7 +244,7 @@ def test_wrapper_that_points_out_of_the_section_is_refused(fixture: Fixture) -> 
 
 
 @pytest.mark.parametrize(("name", "wrappers"), [(".hipFatBinSegment", 0), (".hip_fatbin", None)])
-def test_a_section_of_type_null_is_none_whatever_its_size(fixture: Fixture, name: str, wrappers: int | None) -> None:
+def test_a_section_of_type_null_is_ignored_at_any_size(fixture: Fixture, name: str, wrappers: int | None) -> None:
     data = bytearray(fixture("v19/libtwo.plain.so"))
     sections = read_sections(data, name="libx.so")
     at = int.from_bytes(data[40:48], "little") + 64 * [section.name for section in sections].index(name)

@@ -41,11 +41,11 @@ def read(name: str) -> Elf:
         ("libanswer.debug", ElfKind.OTHER),
     ],
 )
-def test_kind_says_what_a_file_is_for(name: str, kind: ElfKind) -> None:
+def test_the_kind_tells_what_a_file_is_for(name: str, kind: ElfKind) -> None:
     assert read(name).kind is kind
 
 
-def test_facts_of_a_library_are_read() -> None:
+def test_the_facts_of_a_library_are_read() -> None:
     elf = read("libanswer.so.1")
     assert (elf.machine, elf.type, elf.osabi) == (62, 3, 0)
     assert elf.is_dynamic
@@ -57,7 +57,7 @@ def test_facts_of_a_library_are_read() -> None:
     assert elf.build_id == "abcdef0123456789"
 
 
-def test_facts_of_a_program_are_read() -> None:
+def test_the_facts_of_a_program_are_read() -> None:
     elf = read("program-pie")
     assert elf.interpreter == "/lib64/ld-linux-x86-64.so.2"
     assert elf.soname is None
@@ -77,17 +77,17 @@ def test_a_run_path_may_be_any_bytes() -> None:
 
 
 @pytest.mark.parametrize(("name", "imports"), [("libanswer.so.1", True), ("libplain.so", False), ("gfx906.co", False)])
-def test_a_call_of_dlopen_is_found(name: str, imports: bool) -> None:
+def test_an_import_of_dlopen_is_detected(name: str, imports: bool) -> None:
     assert read(name).imports_dlopen is imports
 
 
-def test_a_file_without_section_headers_reads_like_the_one_with_them() -> None:
+def test_a_file_without_section_headers_has_the_same_facts() -> None:
     assert read_sections((FIXTURES / "libno-sections.so").read_bytes(), name="libno-sections.so") == ()
     assert read("libno-sections.so") == read("liblld.so")
 
 
 @pytest.mark.parametrize("name", ["static", "library.o", "libanswer.debug"])
-def test_a_file_without_dynamic_section_is_not_dynamic(name: str) -> None:
+def test_a_file_without_a_dynamic_section_is_not_dynamic(name: str) -> None:
     elf = read(name)
     assert not elf.is_dynamic
     assert elf.needed == ()
@@ -205,12 +205,12 @@ def changed(offset: int, data: bytes) -> bytes:
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_is_reported(data: bytes, message: str) -> None:
+def test_an_unusable_file_is_reported(data: bytes, message: str) -> None:
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         read_elf(data, name="lib.so")
 
 
-def test_version_tables_that_overlap_are_given_up() -> None:
+def test_overlapping_version_tables_are_refused() -> None:
     """Each of the 8192 entries for a library would have 8192 versions."""
     entry = struct.pack("<HHIII", 1, 8192, 0, 16, 16)
     data = entry * 20_000
@@ -226,7 +226,7 @@ names = st.sampled_from(sorted(path.name for path in FIXTURES.iterdir()))
 
 
 @given(name=names, size=st.integers(min_value=0, max_value=20_000))
-def test_a_truncated_file_gives_its_facts_or_an_elf_error(name: str, size: int) -> None:
+def test_a_truncated_file_gives_facts_or_an_elf_error(name: str, size: int) -> None:
     data = (FIXTURES / name).read_bytes()[:size]
     with suppress(ElfError):
         read_elf(data, name=name)

@@ -43,7 +43,7 @@ def test_exports_are_the_strong_symbols_that_others_can_bind_to(tmp_path: Path) 
     assert traits(tmp_path).exports == {b"answer", b"number", b"shielded", b"user"}
 
 
-def test_an_object_that_is_copied_into_a_program_is_no_export(tmp_path: Path) -> None:
+def test_an_object_copied_into_a_program_is_not_an_export(tmp_path: Path) -> None:
     traits(tmp_path)
     (tmp_path / "main.c").write_text("extern int number; int own = 2; int _start(void) { return number + own; }")
     target, library = tmp_path / "main", tmp_path / "a.so"
@@ -57,21 +57,21 @@ def test_an_object_that_is_copied_into_a_program_is_no_export(tmp_path: Path) ->
     assert b"number" in found.linkage.definitions
 
 
-def test_the_compiler_is_named_by_the_comment(tmp_path: Path) -> None:
+def test_the_compiler_is_read_from_the_comment_section(tmp_path: Path) -> None:
     (compiler,) = traits(tmp_path).compilers
     assert compiler.startswith("GCC: (")
 
 
-def test_an_ordinary_library_has_none_of_the_bad_traits(tmp_path: Path) -> None:
+def test_an_ordinary_library_has_no_bad_traits(tmp_path: Path) -> None:
     found = traits(tmp_path)
     assert (found.has_executable_stack, found.has_text_relocations, found.has_writable_code) == (False, False, False)
 
 
-def test_an_executable_stack_is_seen(tmp_path: Path) -> None:
+def test_an_executable_stack_is_detected(tmp_path: Path) -> None:
     assert traits(tmp_path, "-Wl,-z,execstack").has_executable_stack
 
 
-def test_a_library_that_says_nothing_of_the_stack_asks_for_an_executable_one_on_x86_64(tmp_path: Path) -> None:
+def test_a_library_without_a_stack_header_needs_an_executable_stack_on_x86_64(tmp_path: Path) -> None:
     """Glibc 2.41 refuses to open it, as it does with PT_GNU_STACK and PF_X."""
     traits(tmp_path)
     data = (tmp_path / "a.so").read_bytes()
@@ -80,21 +80,21 @@ def test_a_library_that_says_nothing_of_the_stack_asks_for_an_executable_one_on_
     assert read_elf_traits(silent, name="a.so").has_executable_stack == (data[18] == 62)
 
 
-def test_a_segment_that_is_written_and_run_is_seen(tmp_path: Path) -> None:
+def test_a_writable_and_executable_segment_is_detected(tmp_path: Path) -> None:
     assert traits(tmp_path, "-Wl,-N").has_writable_code
 
 
-def test_text_relocations_are_seen(tmp_path: Path) -> None:
+def test_text_relocations_are_detected(tmp_path: Path) -> None:
     source = '__asm__(".text\\n.quad away\\n"); extern int away; int number = 7;\n'
     assert traits(tmp_path, "-Wl,-z,notext", source=source).has_text_relocations
 
 
-def test_a_stripped_library_has_the_same_facts_but_for_its_sections(tmp_path: Path) -> None:
+def test_a_stripped_library_has_the_same_exports(tmp_path: Path) -> None:
     whole = traits(tmp_path)
     assert traits(tmp_path, "-s").exports == whole.exports
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_by_name(tmp_path: Path) -> None:
     traits(tmp_path)
     data = (tmp_path / "a.so").read_bytes()
     with pytest.raises(ElfError, match=r"^a\.so: "):

@@ -92,7 +92,7 @@ def _mapped_over() -> bytes:
         (_mapped_over, "that is loaded over the segment at"),
     ],
 )
-def test_a_file_whose_loaders_see_another_dynamic_section_is_refused(make: Callable[[], bytes], found: str) -> None:
+def test_a_file_with_conflicting_dynamic_sections_is_refused(make: Callable[[], bytes], found: str) -> None:
     with pytest.raises(ElfError, match=found):
         read_elf(make(), name="file")
     with pytest.raises(ElfError, match=found):
@@ -110,14 +110,14 @@ def _sections_of_debug_information(data: bytearray) -> bytearray:
     return data
 
 
-def test_a_library_whose_sections_are_those_of_debug_information_is_a_library() -> None:
+def test_a_library_with_section_types_like_debug_information_is_a_library() -> None:
     data = bytes(_sections_of_debug_information(_library()))
     assert read_elf(data, name="file") == read_elf(bytes(_library()), name="file")
     assert plan_runpath(data, "$ORIGIN", RunpathTag.RUNPATH, name="file").size > len(data)
 
 
 @pytest.mark.parametrize("absent", [5, 6], ids=["DT_STRTAB", "DT_SYMTAB"])
-def test_what_lacks_a_table_without_which_loaders_end_is_what_its_sections_say(absent: int) -> None:
+def test_a_file_without_a_table_that_loaders_need_is_classified_by_its_sections(absent: int) -> None:
     data = _sections_of_debug_information(_library())
     dynamic = next(header for header in _headers(data) if header[_TYPE] == _DYNAMIC)
     for at in range(dynamic[_OFFSET], dynamic[_OFFSET] + dynamic[_FILE_SIZE], 16):
@@ -126,7 +126,7 @@ def test_what_lacks_a_table_without_which_loaders_end_is_what_its_sections_say(a
     assert read_elf(bytes(data), name="file").kind is ElfKind.OTHER
 
 
-def test_several_dynamic_sections_are_none_of_debug_information() -> None:
+def test_a_file_with_several_dynamic_sections_is_not_debug_information() -> None:
     # Given two that name no tables, whatever loaders make of them
     data = bytearray(_a_second_one())
     for dynamic in (header for header in _headers(data) if header[_TYPE] == _DYNAMIC):
@@ -162,22 +162,22 @@ def _in_two_segments() -> bytes:
     return _with_headers(_sections_of_debug_information(data), headers)
 
 
-def test_a_library_over_other_segments_is_no_debug_information() -> None:
+def test_a_library_loaded_over_another_segment_is_not_debug_information() -> None:
     with pytest.raises(ElfError, match="that is loaded over the segment at"):
         read_elf(_below_another_segment(), name="file")
 
 
-def test_a_library_whose_dynamic_section_is_in_two_segments_is_no_debug_information() -> None:
+def test_a_library_with_a_dynamic_section_in_two_segments_is_a_library() -> None:
     elf, plain = read_elf(_in_two_segments(), name="file"), read_elf(bytes(_library()), name="file")
     assert (elf.kind, elf.needed, elf.run_path) == (ElfKind.SHARED_OBJECT, plain.needed, plain.run_path)
 
 
-def test_debug_information_is_still_that() -> None:
+def test_real_debug_information_is_recognized() -> None:
     data = (ROOT / "tests/fixtures/elf/libanswer.debug").read_bytes()
     assert read_elf(data, name="file").kind is ElfKind.OTHER
 
 
-def test_segments_of_one_piece_of_the_file_may_share_a_page() -> None:
+def test_segments_from_the_same_part_of_the_file_may_share_a_page() -> None:
     data = _library()
     headers = _headers(data)
     first = next(header for header in headers if header[_TYPE] == _LOAD)
@@ -190,7 +190,7 @@ def test_segments_of_one_piece_of_the_file_may_share_a_page() -> None:
     assert read_elf(_with_headers(data, headers), name="file").is_dynamic
 
 
-def test_a_segment_over_the_zeros_of_another_is_refused() -> None:
+def test_a_segment_over_the_zero_bytes_of_another_segment_is_refused() -> None:
     data = _library()
     headers = _headers(data)
     first = next(header for header in headers if header[_TYPE] == _LOAD)

@@ -46,15 +46,15 @@ FIRST = load(0x0, 0x10000, 0x600)
         pytest.param([load(0x1000, 0x11000, 0x5400)], 0x6300, id="the end of the file"),
     ],
 )
-def test_a_table_ends_where_memory_is_no_longer_as_the_file(others: list[Segment], loaded: int) -> None:
+def test_a_table_ends_where_memory_differs_from_the_file(others: list[Segment], loaded: int) -> None:
     assert find_table(FILE, [FIRST, *others], 0x10500, 0x8000, "a table") == (0x500, loaded)
 
 
-def test_a_table_that_fits_its_segment_ends_there() -> None:
+def test_a_table_that_fits_its_segment_is_read_in_full() -> None:
     assert find_table(FILE, [FIRST, load(0x1000, 0x11000, 0x300)], 0x10500, 0x100, "a table") == (0x500, 0x100)
 
 
-def test_the_page_of_a_segment_also_holds_its_neighbors() -> None:
+def test_the_page_of_a_segment_also_contains_adjacent_file_content() -> None:
     assert find_offset(FILE, [FIRST], 0x10700, "a table") == (0x700, 0x1000)
     assert find_offset(FILE, [load(0x1400, 0x10400, 0x100)], 0x10200, "a table") == (0x1200, 0x2000)
 
@@ -68,26 +68,26 @@ def test_the_page_of_a_segment_also_holds_its_neighbors() -> None:
         pytest.param([load(0x100, 0x10800, 0x100)], id="before the begin of the file"),
     ],
 )
-def test_an_address_that_nothing_is_loaded_to_is_reported(segments: list[Segment]) -> None:
+def test_an_address_outside_all_loaded_segments_is_reported(segments: list[Segment]) -> None:
     message = r"^lib\.so: a table claims to be at address 0x\w+, but no segment of the file is loaded there$"
     with pytest.raises(ElfError, match=message):
         find_offset(FILE, segments, 0x10880 if segments and segments[0].offset == 0x6000 else 0x10680, "a table")
 
 
 @pytest.mark.parametrize(("name", "length"), [("program-patchelf-0.14", 3450), ("program-patchelf-0.17", 0)])
-def test_what_patchelf_has_changed_several_times_is_read(name: str, length: int) -> None:
+def test_a_file_changed_several_times_by_patchelf_can_be_read(name: str, length: int) -> None:
     elf = read_elf((FIXTURES / name).read_bytes(), name=name)
     assert elf.needed == ("libanswer.so.1",)
     assert len(elf.runpath or "") == length
 
 
-def test_a_segment_within_another_does_not_hide_a_third_over_it() -> None:
+def test_a_segment_inside_another_does_not_hide_a_third_segment_that_overlaps() -> None:
     outer, inner, over = load(0x0, 0x10000, 0x3000), load(0x1000, 0x11000, 0x100), load(0x4000, 0x12000, 0x100)
     with pytest.raises(ElfError, match=r"a segment at 0x12000 that is loaded over the segment at 0x10000"):
         require_contents(FILE, [outer, inner, over])
 
 
-def test_zeros_of_a_segment_within_another_are_no_bytes_of_that() -> None:
+def test_a_nested_segment_with_zero_bytes_overlaps_the_outer_segment() -> None:
     outer, inner = load(0x0, 0x10000, 0x3000), load(0x1000, 0x11000, 0x100, 0x108)
     with pytest.raises(ElfError, match=r"a segment at 0x11000 that is loaded over the segment at 0x10000"):
         require_contents(FILE, [outer, inner])
@@ -111,7 +111,7 @@ PAGES = ElfBytes(memoryview(b"".join(bytes([number]) * 0x1000 for number in rang
         pytest.param([load(0x1000, 0x11000, 0x10)], b"", id="nothing there"),
     ],
 )
-def test_memory_has_what_loaders_map_last(segments: list[Segment], found: bytes) -> None:
+def test_memory_contains_the_segment_that_loaders_map_last(segments: list[Segment], found: bytes) -> None:
     assert bytes(byte for byte, _ in groupby(read_memory(PAGES, segments, 0x10008, 0x4000))) == found
 
 
@@ -172,7 +172,9 @@ def _align_to_16(rows: list[list[int]]) -> None:
     ],
     ids=["another place of the page", "out of order", "program headers that are not loaded"],
 )
-def test_what_no_loader_maps_is_refused(change: Callable[[list[list[int]]], None], name: str, found: str) -> None:
+def test_a_file_that_loaders_reject_is_refused(
+    change: Callable[[list[list[int]]], None], name: str, found: str
+) -> None:
     data = _changed(change, name)
     with pytest.raises(ElfError) as reading:
         read_elf(data, name="lib.so")
@@ -181,7 +183,7 @@ def test_what_no_loader_maps_is_refused(change: Callable[[list[list[int]]], None
     assert (reading.value.found, editing.value.found) == (found, found)
 
 
-def test_the_code_of_a_gpu_may_be_at_another_place_of_a_page() -> None:
+def test_a_code_object_may_have_a_different_page_offset_in_memory() -> None:
     def shift_code(rows: list[list[int]]) -> None:
         _loaded(rows)[1][_OFFSET] += 0x20
 
@@ -195,7 +197,7 @@ def test_the_code_of_a_gpu_may_be_at_another_place_of_a_page() -> None:
         (_align_to_16, 16, [0x1000, 0x1000, 0x1000, 0x1000]),
     ],
 )
-def test_a_segment_is_misaligned_for_old_releases_until_the_run_path_is_set(
+def test_setting_the_run_path_fixes_misaligned_segments(
     change: Callable[[list[list[int]]], None], asked: int, given: list[int]
 ) -> None:
     data = _changed(change, "liblld.so")
@@ -208,7 +210,7 @@ def test_a_segment_is_misaligned_for_old_releases_until_the_run_path_is_set(
     assert [segment.alignment for segment in mended.segments if segment.type == _LOAD] == given
 
 
-def test_a_library_that_a_kernel_may_start_is_misaligned_until_the_run_path_is_set() -> None:
+def test_setting_the_run_path_fixes_a_misaligned_library_with_an_interpreter() -> None:
     """It has an interpreter and a SONAME, as libc.so.6 and libQt6Core.so.6 have: programs load it with glibc, too."""
     original, name = (ELF_FIXTURES / "liblld.so").read_bytes(), b"libanswer.so.1\0"
 
@@ -228,7 +230,7 @@ def test_a_library_that_a_kernel_may_start_is_misaligned_until_the_run_path_is_s
     assert mended.misaligned is None
 
 
-def test_the_only_large_alignment_stays_as_the_place_in_memory_depends_on_it() -> None:
+def test_a_large_alignment_that_determines_the_memory_layout_is_kept() -> None:
     def align_last(rows: list[list[int]]) -> None:
         _loaded(rows)[-1][_ALIGNMENT] = 0x200000
 
@@ -238,7 +240,7 @@ def test_the_only_large_alignment_stays_as_the_place_in_memory_depends_on_it() -
     assert plan_runpath(data, elf.runpath or "", RunpathTag.RUNPATH, name="lib.so").is_identity
 
 
-def test_kernels_do_not_look_at_the_alignment_of_programs() -> None:
+def test_the_alignment_of_a_program_is_not_checked() -> None:
     data = _changed(_align_as_patchelf_018, "program-lld")
     elf = read_elf(data, name="program")
     assert elf.misaligned is None

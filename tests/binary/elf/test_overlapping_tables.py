@@ -32,13 +32,13 @@ def relocated(data: bytes) -> list[int]:
     return list(iter_relocated(ElfBytes(memoryview(data), "x"), read_sections(data, name="x")))
 
 
-def test_tables_that_lie_in_one_another_are_refused() -> None:
+def test_overlapping_tables_are_refused() -> None:
     message = "x: symbol and relocation tables that total more than 1856256 bytes; expected tables that don't overlap"
     with pytest.raises(ElfError, match=message):
         relocated(make_elf(7000, 20_000))
 
 
-def test_a_table_is_read() -> None:
+def test_a_relocation_table_is_read() -> None:
     assert relocated(make_elf(1, 3)) == [0, 0, 0]
 
 
@@ -47,7 +47,7 @@ def test_a_relr_table_is_read() -> None:
     assert relocated(_elf_of(words + bytes(64), 1, _SHT_RELR))[:4] == [0x1000, 0x1008, 0x1018, 0x2000]
 
 
-def test_relr_tables_that_cover_more_pointers_than_the_file_has_room_for_are_refused() -> None:
+def test_relr_tables_with_more_pointers_than_the_file_can_contain_are_refused() -> None:
     """A table of 8,000 bitmaps covers half a million pointers, and the same table stands there twice."""
     data = _elf_of(b"\xff" * 64_000, 2, _SHT_RELR)
     message = (
@@ -58,7 +58,7 @@ def test_relr_tables_that_cover_more_pointers_than_the_file_has_room_for_are_ref
         relocated(data)
 
 
-def test_pointers_of_a_file_with_thousands_of_segments_are_refused_at_once() -> None:
+def test_a_file_with_thousands_of_loaded_segments_is_refused_at_once() -> None:
     """Each of 40,000 pointers was looked for in 6,000 segments, which took half a minute."""
     data = bytearray(_elf_of(struct.pack("<Q", 0x100) * 40_000, 1, _SHT_RELR))
     struct.pack_into("<Q", data, 32, len(data))

@@ -24,7 +24,7 @@ def writer() -> PatchWriter:
         pytest.param(12, b"eeff", FilePatch(16, (Replacement(12, 16, b"eeff"),)), id="all do"),
     ],
 )
-def test_rows_that_stay_as_they_are_are_not_written(offset: int, table: bytes, expected: FilePatch) -> None:
+def test_unchanged_rows_are_not_written(offset: int, table: bytes, expected: FilePatch) -> None:
     changes = writer()
     changes.write_rows(offset, table, 2)
     assert changes.patch() == expected

@@ -43,7 +43,7 @@ def _pack_pairs(data: bytearray, entries: Sequence[tuple[int, int]]) -> None:
         struct.pack_into("<QQ", data, _DYNAMIC_AT + 16 * index, *entry)
 
 
-def test_symbols_that_begin_at_every_byte_of_a_long_name_are_refused() -> None:
+def test_symbols_that_start_at_every_byte_of_a_long_name_are_refused() -> None:
     data = make_elf(400_000, symbols=20_000)
     assert len(data) < 1 << 20
     with pytest.raises(
@@ -52,15 +52,15 @@ def test_symbols_that_begin_at_every_byte_of_a_long_name_are_refused() -> None:
         read_elf_traits(data, name="x")
 
 
-def test_names_that_share_their_ends_are_read() -> None:
+def test_symbol_names_that_share_suffixes_are_read() -> None:
     assert read_elf_traits(make_elf(3, symbols=4), name="x").exports == {b"aaa", b"aa", b"a"}
 
 
-def test_entries_that_all_need_one_long_name_are_refused() -> None:
+def test_many_needed_entries_with_one_long_name_are_refused() -> None:
     data = make_elf(60_000, needed=8_000)
     with pytest.raises(ElfError, match="x: strings that total more than 67108864 bytes, counting a NEEDED name"):
         read_elf(data, name="x")
 
 
-def test_entries_that_need_one_short_name_are_read() -> None:
+def test_needed_entries_with_the_same_short_name_are_read() -> None:
     assert read_elf(make_elf(3, needed=2), name="x").needed == ("aaa", "aaa")

@@ -17,7 +17,7 @@ LIBRARIES = [Path("/lib/x86_64-linux-gnu") / name for name in ("libc.so.6", "lib
 
 @pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: path.name)
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf")
-def test_symbols_are_those_that_readelf_lists(path: Path) -> None:
+def test_symbols_agree_with_readelf(path: Path) -> None:
     if not path.exists():
         pytest.skip(f"needs {path}")
     linkage = read_elf_traits(path.read_bytes(), name=str(path)).linkage
@@ -39,11 +39,11 @@ DEFINED = Linkage(frozenset({b"plain", b"new@@V2", b"old@V1"}), (b"V1", b"V2"))
         ("old", "V1", True), ("old", "", False), ("other", "", False),
     ],
 )  # fmt: skip
-def test_a_reference_is_met_by_its_version_by_none_or_by_the_default_one(name: str, version: str, found: bool) -> None:
+def test_a_reference_is_matched_by_symbol_version(name: str, version: str, found: bool) -> None:
     assert DEFINED.defines(SymbolReference(name, version)) is found
 
 
-def test_names_of_a_library_of_thousands_of_versions_are_looked_up_at_once() -> None:
+def test_names_are_looked_up_quickly_in_a_library_with_thousands_of_versions() -> None:
     """Each reference without a version was looked for with each of 8,000, for milliseconds."""
     versions = tuple(b"V%d" % number for number in range(8_000))
     linkage = Linkage(frozenset({b"new@@V7999", b"old@V1", b"other@@X"}), versions)

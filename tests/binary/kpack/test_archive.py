@@ -56,40 +56,40 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(VALUES, st.binary(max_size=20))
-def test_the_end_of_any_value_is_found_whatever_follows(value: object, rest: bytes) -> None:
+def test_data_after_a_value_does_not_affect_its_end(value: object, rest: bytes) -> None:
     data = msgspec.msgpack.encode(value)
     assert value_end(data + rest, 0, PLACE) == len(data)
 
 
 @given(VALUES, st.data())
-def test_value_that_is_cut_off_is_refused(value: object, data: st.DataObject) -> None:
+def test_a_truncated_value_is_refused(value: object, data: st.DataObject) -> None:
     encoded = msgspec.msgpack.encode(value)
     size = data.draw(st.integers(0, len(encoded) - 1))
     with pytest.raises(KpackError, match=r"^x\.kpack: offset 0x40: MessagePack that ends early"):
         value_end(encoded[:size], 0, PLACE)
 
 
-def test_large_containers_are_passed_over() -> None:
+def test_large_containers_are_skipped() -> None:
     value = {"a": list(range(70000)), "b": {str(number): None for number in range(70000)}, "c": "x" * 70000}
     data = msgspec.msgpack.encode(value)
     assert value_end(data, 0, PLACE) == len(data)
 
 
 @pytest.mark.parametrize("nesting", [b"\x91", b"\x81\xa0"])
-def test_deep_nesting_neither_overflows_nor_takes_memory(nesting: bytes) -> None:
+def test_deep_nesting_causes_no_overflow_and_uses_no_memory(nesting: bytes) -> None:
     data = nesting * 1_000_000
     with pytest.raises(KpackError, match="MessagePack that ends early"):
         value_end(data, 0, PLACE)
 
 
-def test_deeply_nested_value_is_read_or_refused() -> None:
+def test_a_deeply_nested_value_is_read_or_refused() -> None:
     value = b"\x81\xa1a" + b"\x91" * 100_000 + b"\xc0"
     assert value_end(value, 0, PLACE) == len(value)
     with pytest.raises(KpackError, match="a table that can't be read"):
         decode_map(value, "a table", PLACE)
 
 
-def test_too_many_entries_are_refused_before_any_is_read() -> None:
+def test_too_many_entries_are_refused_before_reading() -> None:
     message = f"{PLACE}: a table of 1048577 entries; expected at most 1048576"
     with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
         decode_map(b"\xdf\x00\x10\x00\x01", "a table", PLACE)
@@ -115,7 +115,7 @@ def refusal(data: bytes) -> str:
     return str(caught.value)
 
 
-def test_archive_whose_code_begins_behind_the_header_is_read() -> None:
+def test_an_archive_with_code_right_after_the_header_can_be_read() -> None:
     data = by_hand(toc())
     archive = read(data)
     assert (archive.scheme, archive.group, archive.family, archive.targets) == (
@@ -125,7 +125,7 @@ def test_archive_whose_code_begins_behind_the_header_is_read() -> None:
     assert bytes(read_kernel(memoryview(data), archive, entry)) == CODE
 
 
-def test_code_beyond_4_gigabytes_is_read_and_that_some_readers_refuse_it_is_said(tmp_path: Path) -> None:
+def test_code_beyond_4_gigabytes_is_read_and_reported_as_a_problem(tmp_path: Path) -> None:
     path, far = tmp_path / "x.kpack", 5 << 30
     with path.open("wb") as file:
         file.write(struct.pack("<4sIQ", b"KPAK", 1, far + len(CODE)))
@@ -138,11 +138,11 @@ def test_code_beyond_4_gigabytes_is_read_and_that_some_readers_refuse_it_is_said
     assert archive.problems == (f"x.kpack: {path.stat().st_size} bytes, but some readers accept at most 2147483647",)
 
 
-def test_table_without_code_is_read() -> None:
+def test_a_table_without_code_can_be_read() -> None:
     assert read(by_hand(toc(blobs=[], toc={}), b"")).entries == ()
 
 
-def test_zstd_frames_are_read_by_their_ordinals() -> None:
+def test_zstd_frames_are_read_by_ordinal() -> None:
     blob = frames(zstd.compress(b"first"), zstd.compress(CODE))
     data = by_hand(zstd_toc(blob, toc={KEY: {"gfx906": {**ENTRY, "ordinal": 1}}}), blob)
     archive = read(data)
@@ -158,26 +158,26 @@ def test_keys_may_share_a_code_object() -> None:
     assert archive.problems == ()
 
 
-def test_target_is_found_only_as_it_is_spelled() -> None:
+def test_a_target_is_found_only_in_its_exact_spelling() -> None:
     archive = read(by_hand(toc()))
     assert archive.find("lib/libx.so", 0, "gfx906:xnack-") is None
     assert archive.find("lib/libx.so", 1, "gfx906") is None
     assert archive.find("libx.so", 0, "gfx906") is None
 
 
-def test_what_readers_pass_over_may_be_missing_or_more() -> None:
+def test_optional_fields_may_be_missing_and_unknown_fields_are_ignored() -> None:
     fields = toc(format_version=None, group_name=None, gfx_arch_family=None, compression_scheme=None, more=[1.5, None])
     archive = read(by_hand(fields))
     assert (archive.group, archive.family, archive.scheme, len(archive.entries)) == ("", "", Scheme.NONE, 1)
 
 
 @pytest.mark.parametrize("key", ["ck_gemm", "a#b", "a#01", "a#4294967296", "a#-1", "a#²", "#", "a#" + "9" * 5000])
-def test_key_of_other_software_is_kept_whole(key: str) -> None:
+def test_a_key_written_by_other_software_is_kept_whole(key: str) -> None:
     [entry] = read(by_hand(toc(toc={key: {"gfx906": ENTRY}}))).entries
     assert (entry.binary, entry.index, entry.key) == (key, None, key)
 
 
-def test_name_with_a_mark_is_split_at_the_last() -> None:
+def test_a_name_with_several_hash_signs_is_split_at_the_last() -> None:
     [entry] = read(by_hand(toc(toc={"a#1#4294967295": {"gfx906": ENTRY}}))).entries
     assert (entry.binary, entry.index) == ("a#1", 4294967295)
 
@@ -261,7 +261,7 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
         ),
     ],
 )
-def test_damaged_archive_is_refused_with_its_place(data: bytes, found: str) -> None:
+def test_a_damaged_archive_is_refused_with_its_offset(data: bytes, found: str) -> None:
     message = refusal(data)
     assert message.startswith("x.kpack: offset ")
     assert found in message
@@ -292,20 +292,20 @@ FRAME = frames(zstd.compress(CODE))
         ),
     ],
 )
-def test_damaged_frames_are_refused_with_their_place(blob: bytes, changes: dict[str, Any], found: str) -> None:
+def test_damaged_frames_are_refused_with_their_offset(blob: bytes, changes: dict[str, Any], found: str) -> None:
     message = refusal(by_hand(zstd_toc(blob, **changes), blob))
     assert message.startswith("x.kpack: offset ")
     assert found in message
 
 
-def test_all_faults_of_an_archive_are_reported_together() -> None:
+def test_all_faults_in_an_archive_are_reported_together() -> None:
     entries = {"gfx906": {**ENTRY, "ordinal": 7}, "gfx908": {**ENTRY, "ordinal": 8}}
     with pytest.raises(ProblemsError) as caught:
         read(by_hand(toc(blobs=[{"offset": 0, "size": 8}], toc={KEY: entries})))
     assert len(caught.value.problems) == 3
 
 
-def test_what_some_readers_refuse_or_never_find_is_a_problem() -> None:
+def test_code_that_some_readers_reject_or_never_find_is_reported() -> None:
     entries = {"gfx908": ENTRY, "gfx906": {**ENTRY, "original_size": 0}}
     assert read(by_hand(toc(toc={KEY: entries}), tail=b"\n\n")).problems == (
         "x.kpack: offset 0x18: 2 bytes after the table of contents, which some readers reject",
@@ -314,7 +314,7 @@ def test_what_some_readers_refuse_or_never_find_is_a_problem() -> None:
     )
 
 
-def test_table_of_hundreds_of_megabytes_is_not_read() -> None:
+def test_a_table_of_contents_larger_than_the_limit_is_not_read() -> None:
     data = by_hand(toc(), tail=bytes(64 << 20))
     with pytest.raises(KpackError, match="a table of contents of 67109049 bytes; expected at most 67108864"):
         read(data)
@@ -330,7 +330,7 @@ DAMAGED = [
 
 @given(damaged(DAMAGED))
 @settings(max_examples=examples(300))
-def test_damaged_archive_is_read_or_refused_by_name(content: bytes) -> None:
+def test_a_damaged_archive_is_read_or_reported_by_name(content: bytes) -> None:
     data = memoryview(content)
     try:
         archive = read_archive(data, name="x.kpack")
@@ -389,12 +389,12 @@ READ_KERNEL_FRAME = zstd.compress(b"x" * 100_000)
         ),
     ],
 )
-def test_code_object_that_is_not_as_declared_is_refused_with_its_place(data: bytes, found: str) -> None:
+def test_a_code_object_that_differs_from_its_declaration_is_refused(data: bytes, found: str) -> None:
     with pytest.raises(KpackError, match=f"^x.kpack: {re.escape(found)}"):
         read_of_read_kernel(data)
 
 
-def test_each_changed_byte_of_a_written_code_object_is_noticed() -> None:
+def test_every_changed_byte_in_a_written_code_object_is_detected() -> None:
     code = hashlib.sha512(b"code").digest() * 3
     frame = bytes(compress_kernel(memoryview(code), Scheme.ZSTD))
     whole = archive_of(frame, len(code))
@@ -405,7 +405,7 @@ def test_each_changed_byte_of_a_written_code_object_is_noticed() -> None:
             read_of_read_kernel(whole[:offset] + bytes([whole[offset] ^ 0x08]) + whole[offset + 1 :])
 
 
-def test_pieces_never_come_to_more_than_the_declared_size() -> None:
+def test_decompressed_pieces_never_exceed_the_declared_size() -> None:
     data = archive_of(zstd.compress(bytes(64 << 20)), 9 << 20)
     archive = read_archive(memoryview(data), name="x.kpack")
     pieces: list[int] = []
@@ -414,7 +414,7 @@ def test_pieces_never_come_to_more_than_the_declared_size() -> None:
     assert 0 < sum(pieces) <= 9 << 20
 
 
-def test_code_object_beyond_the_limit_is_not_read() -> None:
+def test_a_code_object_beyond_the_limit_is_not_read() -> None:
     message = (
         "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 has a declared size of 100000 bytes; expected at most 4096"
     )
@@ -422,7 +422,7 @@ def test_code_object_beyond_the_limit_is_not_read() -> None:
         read_of_read_kernel(archive_of(READ_KERNEL_FRAME, 100_000), limit=4096)
 
 
-def test_declared_sizes_take_no_memory(tmp_path: Path) -> None:
+def test_declared_sizes_do_not_use_memory(tmp_path: Path) -> None:
     path = tmp_path / "x.kpack"
     path.write_bytes(archive_of(READ_KERNEL_FRAME, 1 << 30))
     code = (

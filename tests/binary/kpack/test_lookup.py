@@ -59,7 +59,7 @@ def library(tmp_path: Path) -> Path:
         (["gfx1030"], [ARCHIVE_NOT_FOUND, ARCHIVE_NOT_FOUND]),
     ],
 )
-def test_each_device_gets_its_code_or_is_passed_over(
+def test_each_device_gets_its_code_or_an_error(
     library: Path,
     targets: list[str],
     expected: list[bytes | str],
@@ -69,7 +69,7 @@ def test_each_device_gets_its_code_or_is_passed_over(
 
 
 @pytest.mark.parametrize(("old", "expected"), [(True, KERNEL_NOT_FOUND), (False, b"generic")])
-def test_archive_that_lists_a_target_without_its_code_hides_others_from_an_old_runtime(
+def test_an_archive_without_its_listed_code_hides_others_from_an_old_runtime(
     tmp_path: Path,
     old: bool,
     expected: bytes | str,
@@ -83,7 +83,7 @@ def test_archive_that_lists_a_target_without_its_code_hides_others_from_an_old_r
 
 
 @BOTH
-def test_library_finds_its_archives_through_links_to_it(library: Path, old: bool) -> None:
+def test_a_library_finds_its_archives_through_a_symlink(library: Path, old: bool) -> None:
     link = library.parents[1] / "other" / "libx.so.0"
     link.parent.mkdir()
     link.symlink_to("../lib/libx.so")
@@ -91,7 +91,7 @@ def test_library_finds_its_archives_through_links_to_it(library: Path, old: bool
 
 
 @BOTH
-def test_wrappers_of_one_bundle_get_the_same_code(tmp_path: Path, old: bool) -> None:
+def test_wrappers_for_the_same_bundle_get_the_same_code(tmp_path: Path, old: bool) -> None:
     (tmp_path / ".kpack").mkdir()
     data = make_kpack({(NAME, 0, "gfx906"): b"906"}, scheme=Scheme.NONE)
     (tmp_path / ".kpack/x_gfx906.kpack").write_bytes(data)
@@ -113,7 +113,7 @@ def test_wrappers_of_one_bundle_get_the_same_code(tmp_path: Path, old: bool) -> 
         ({"ROCM_KPACK_DISABLE": ""}, b"906"),
     ],
 )
-def test_variables_replace_the_paths_of_markers(
+def test_environment_variables_override_the_search_paths_of_markers(
     library: Path, variables: dict[str, str], expected: bytes | str, old: bool
 ) -> None:
     more = library.with_name("more.kpack")
@@ -134,7 +134,7 @@ GFX906, GFX90A, GFX1030 = ["gfx906:xnack-", "gfx9-generic"], ["gfx90a:xnack-"], 
         ([GFX1030], [ARCHIVE_NOT_FOUND], [ARCHIVE_NOT_FOUND]),
     ],
 )
-def test_each_gpu_of_a_machine_gets_its_code_of_a_later_runtime_alone(
+def test_only_a_later_runtime_finds_code_for_each_gpu_of_a_machine(
     library: Path, devices: list[list[str]], new: list[bytes | str], old: list[bytes | str]
 ) -> None:
     [unit, _] = units_of(library)
@@ -142,7 +142,7 @@ def test_each_gpu_of_a_machine_gets_its_code_of_a_later_runtime_alone(
     assert load_on_machine(library, unit, devices, old=True) == old
 
 
-def test_an_archive_that_lacks_a_unit_keeps_it_from_all_gpus_of_a_machine(library: Path) -> None:
+def test_an_archive_without_a_unit_makes_loading_fail_on_all_gpus(library: Path) -> None:
     archive = library.parents[1] / ".kpack/x_gfx906.kpack"
     archive.write_bytes(make_kpack({(NAME, 7, "gfx906"): b"906"}))
     [unit, _] = units_of(library)

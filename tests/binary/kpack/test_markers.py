@@ -34,7 +34,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 MARKERS = st.builds(Marker, TEXTS, st.lists(TEXTS, min_size=1, max_size=5).map(tuple))
 
 
-def test_one_marker_is_the_map_that_readers_expect() -> None:
+def test_a_single_marker_is_the_map_that_readers_expect() -> None:
     section, starts = encode_markers([ONE])
     assert starts == (0,)
     assert msgspec.msgpack.decode(section) == {
@@ -44,12 +44,12 @@ def test_one_marker_is_the_map_that_readers_expect() -> None:
 
 
 @given(st.lists(MARKERS, min_size=1, max_size=6))
-def test_each_marker_of_a_section_is_read_from_where_it_begins(markers: list[Marker]) -> None:
+def test_each_marker_in_a_section_is_read_from_its_start(markers: list[Marker]) -> None:
     section, starts = encode_markers(markers)
     assert [read_marker(memoryview(section)[start:], place=PLACE) for start in starts] == markers
 
 
-def test_several_markers_are_one_value_that_begins_with_the_first() -> None:
+def test_several_markers_form_one_value_that_starts_with_the_first_marker() -> None:
     section, _ = encode_markers([ONE, TWO])
     value = msgspec.msgpack.decode(section)
     assert (value["kernel_name"], value["kpack_search_paths"]) == (ONE.kernel_name, list(ONE.search_paths))
@@ -69,12 +69,12 @@ def test_several_markers_are_one_value_that_begins_with_the_first() -> None:
         (Marker("é" * 507, ("a",)), "a kernel name of 1014 bytes; expected 1 to 1013"),
     ],
 )
-def test_marker_that_some_reader_refuses_is_not_written(marker: Marker, found: str) -> None:
+def test_a_marker_that_some_reader_refuses_is_not_written(marker: Marker, found: str) -> None:
     with pytest.raises(KpackError, match=re.escape(found)):
         encode_markers([marker])
 
 
-def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
+def test_markers_beyond_the_limit_of_readers_are_not_written() -> None:
     markers = [Marker("x", (f"{number:04000}",)) for number in range(17)]
     with pytest.raises(
         KpackError, match=r"17 markers of .* bytes in total; expected at most 65536, because readers read no further"
@@ -107,24 +107,24 @@ def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
         (b"\xdd\xff\xff\xff\xff", "MessagePack that ends early, after 5 bytes"),
     ],
 )
-def test_marker_of_another_shape_is_refused_with_its_place(data: bytes, found: str) -> None:
+def test_a_malformed_marker_is_refused_with_its_offset(data: bytes, found: str) -> None:
     with pytest.raises(KpackError, match=f"^libx.so: offset 0x40: {re.escape(found)}"):
         read_marker(memoryview(data), place=PLACE)
 
 
-def test_marker_that_goes_on_beyond_what_readers_look_at_is_refused() -> None:
+def test_a_marker_that_exceeds_the_limit_of_readers_is_refused() -> None:
     data = msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": ["y" * (64 << 10)]})
     with pytest.raises(KpackError, match="MessagePack that ends early, after 65536 bytes"):
         read_marker(memoryview(data), place=PLACE)
 
 
-def test_entries_and_their_checks_are_kept() -> None:
+def test_entries_and_code_checks_survive_encoding() -> None:
     marker = Marker("x", ("y",), ("host-x86_64", "hipv4-amdgcn-amd-amdhsa--gfx906"), (0, check_sizes([(0, 10)])))
     section, _ = encode_markers([marker])
     assert read_marker(memoryview(section), place=PLACE) == marker
 
 
-def test_checks_that_are_not_one_for_each_entry_do_not_count() -> None:
+def test_code_checks_are_ignored_unless_there_is_one_for_each_entry() -> None:
     data = msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": ["y"], "code_checks": [1, 2]})
     assert read_marker(memoryview(data), place=PLACE) == Marker("x", ("y",))
 
@@ -138,17 +138,17 @@ def test_checks_that_are_not_one_for_each_entry_do_not_count() -> None:
         pytest.param([(0, 10)], False, id="a unit less"),
     ],
 )
-def test_the_check_of_sizes_tells_units_apart(sizes: list[tuple[int, int]], same: bool) -> None:
+def test_the_size_check_distinguishes_units(sizes: list[tuple[int, int]], same: bool) -> None:
     assert (check_sizes(sizes) == check_sizes([(0, 10), (1, 20)])) is same
 
 
-def test_unknown_keys_are_passed_over() -> None:
+def test_unknown_keys_are_ignored() -> None:
     data = msgspec.msgpack.encode({"a": [1.5, None, {"b": b"c"}], "kernel_name": "x", "kpack_search_paths": ["y"]})
     assert read_marker(memoryview(data), place=PLACE) == Marker("x", ("y",))
 
 
 @given(st.binary(max_size=200))
-def test_noise_is_refused_by_name(data: bytes) -> None:
+def test_random_bytes_are_reported_by_name(data: bytes) -> None:
     with pytest.raises(RocwheelError, match=r"^libx.so: offset 0x40: "):
         read_marker(memoryview(data), place=PLACE)
 
@@ -163,7 +163,7 @@ def found(root: Path, search_path: str) -> list[str]:
     return [str(file.path.relative_to(root)) for file in find_archives(root / "lib", search_path)]
 
 
-def test_every_target_stands_for_the_placeholder(tmp_path: Path) -> None:
+def test_the_placeholder_matches_every_target(tmp_path: Path) -> None:
     names = ["gfx906", "gfx90a:xnack+", "gfx11-generic", "gfx1250-strict"]
     make(tmp_path, "lib/x", *(f".kpack/blas_{name}.kpack" for name in names))
     expected = [FoundFile(tmp_path / f".kpack/blas_{name}.kpack", name) for name in sorted(names)]
@@ -171,17 +171,17 @@ def test_every_target_stands_for_the_placeholder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["blas_lib_gfx906.kpack", "blas_gfx906.kpack.bak", "blas_.kpack", "blas_x y.kpack"])
-def test_archive_of_another_name_is_not_taken(tmp_path: Path, name: str) -> None:
+def test_an_archive_with_another_name_is_not_found(tmp_path: Path, name: str) -> None:
     make(tmp_path, "lib/x", f".kpack/{name}")
     assert found(tmp_path, "../.kpack/blas_@GFXARCH@.kpack") == []
 
 
-def test_second_placeholder_stands_for_itself(tmp_path: Path) -> None:
+def test_only_the_first_placeholder_is_replaced(tmp_path: Path) -> None:
     make(tmp_path, "lib/x", "gfx906/gfx906.kpack", "gfx906/@GFXARCH@.kpack")
     assert found(tmp_path, "../@GFXARCH@/@GFXARCH@.kpack") == ["gfx906/@GFXARCH@.kpack"]
 
 
-def test_path_without_placeholder_is_one_file(tmp_path: Path) -> None:
+def test_a_path_without_a_placeholder_is_one_file(tmp_path: Path) -> None:
     make(tmp_path, "lib/x", "all.kpack")
     assert found(tmp_path, "../all.kpack") == ["all.kpack"]
     assert found(tmp_path, str(tmp_path / "all.kpack")) == ["all.kpack"]
@@ -189,12 +189,12 @@ def test_path_without_placeholder_is_one_file(tmp_path: Path) -> None:
     assert found(tmp_path, "..") == []
 
 
-def test_signs_of_patterns_stand_for_themselves(tmp_path: Path) -> None:
+def test_glob_characters_in_paths_are_literal(tmp_path: Path) -> None:
     make(tmp_path, "lib/x", "a/x_gfx906.kpack", "[a]/x_gfx906.kpack")
     assert found(tmp_path, "../[a]/x_@GFXARCH@.kpack") == ["[a]/x_gfx906.kpack"]
 
 
-def test_paths_begin_in_the_folder_that_the_library_really_is_in(tmp_path: Path) -> None:
+def test_search_paths_are_relative_to_the_real_folder_of_the_library(tmp_path: Path) -> None:
     make(tmp_path, "lib/x", ".kpack/x_gfx906.kpack")
     (tmp_path / "far" / "away").mkdir(parents=True)
     (tmp_path / "far" / "away" / "link").symlink_to(tmp_path / "lib")
@@ -217,7 +217,7 @@ A, B, C = (frozenset({name, "common"}) for name in "abc")
         ({}, {0: A}, None),
     ],
 )
-def test_units_are_told_apart_by_their_kernels(
+def test_units_are_matched_by_their_kernels(
     kernels: dict[int, frozenset[str]], reference: dict[int, frozenset[str]], expected: dict[int, int] | None
 ) -> None:
     assert match_units(kernels, reference) == expected

@@ -44,13 +44,13 @@ def section_offset(data: bytes | bytearray, name: str) -> int:
     return next(s.offset for s in read_section_table(source, read_header(source)) if s.name == name)
 
 
-def test_each_wrapper_has_its_index_and_its_marker(library: Path) -> None:
+def test_each_wrapper_has_an_index_and_a_marker(library: Path) -> None:
     split = read(library.read_bytes())
     assert split is not None
     assert [(unit.index, unit.marker) for unit in split.units] == [(0, ONE), (0, ONE), (7, TWO)]
 
 
-def test_a_reader_of_its_own_finds_the_same(library: Path) -> None:
+def test_an_independent_reader_finds_the_same_units(library: Path) -> None:
     assert units_of(library) == [
         Unit("lib/libx.so#0", ONE.search_paths),
         Unit("lib/libx.so#0", ONE.search_paths),
@@ -59,11 +59,11 @@ def test_a_reader_of_its_own_finds_the_same(library: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v22/libtwo.plain.so", "v22/saxpy.hipfb", "elf/gfx906.co", "elf/libanswer.so.1"])
-def test_file_with_its_code_or_without_any_is_none(name: str) -> None:
+def test_a_file_that_was_not_split_has_no_units(name: str) -> None:
     assert read((FIXTURES / name).read_bytes()) is None
 
 
-def test_wrappers_of_both_kinds_are_refused(library: Path) -> None:
+def test_a_mix_of_bundle_and_kpack_wrappers_is_refused(library: Path) -> None:
     data = bytearray(library.read_bytes())
     offset = section_offset(data, ".hipFatBinSegment")
     data[offset : offset + 4] = b"FPIH"
@@ -72,13 +72,13 @@ def test_wrappers_of_both_kinds_are_refused(library: Path) -> None:
         read(bytes(data))
 
 
-def test_library_without_markers_is_refused(library: Path) -> None:
+def test_a_library_without_markers_is_refused(library: Path) -> None:
     data = library.read_bytes().replace(b".rocm_kpack_ref", b".rocm_kpack_raf")
     with pytest.raises(KpackError, match=r"^libx.so: offset 0x0: wrappers for a kpack archive, but no .rocm_kpack_ref"):
         read(data)
 
 
-def test_wrapper_that_points_elsewhere_is_refused(library: Path) -> None:
+def test_a_wrapper_that_points_outside_the_marker_section_is_refused(library: Path) -> None:
     data = bytearray(library.read_bytes())
     split = read(bytes(data))
     assert split is not None
@@ -95,7 +95,7 @@ def test_wrapper_that_points_elsewhere_is_refused(library: Path) -> None:
         read(bytes(data))
 
 
-def test_damaged_marker_is_refused_with_its_place(library: Path) -> None:
+def test_a_damaged_marker_is_refused_with_its_offset(library: Path) -> None:
     data = bytearray(library.read_bytes())
     offset = section_offset(data, ".rocm_kpack_ref")
     data[offset] = 0xC1
@@ -103,7 +103,7 @@ def test_damaged_marker_is_refused_with_its_place(library: Path) -> None:
         read(bytes(data))
 
 
-def test_damage_is_refused_by_name(library: Path) -> None:
+def test_a_damaged_library_is_reported_by_name(library: Path) -> None:
     @given(damaged([library.read_bytes()]))
     def check(content: bytes) -> None:
         try:
@@ -114,7 +114,7 @@ def test_damage_is_refused_by_name(library: Path) -> None:
     check()
 
 
-def test_a_marker_of_many_wrappers_is_read_once(tmp_path: Path) -> None:
+def test_a_marker_shared_by_many_wrappers_is_read_once(tmp_path: Path) -> None:
     """A library of 64 KB, of 1,000 wrappers with one marker, took 5 s."""
     marker = Marker("lib/libx.so", ("../x.kpack",), ("7",) * 20_000)
     data = build_split_library(tmp_path / "libx.so", [marker], [(0, 0)] * 1_000).read_bytes()

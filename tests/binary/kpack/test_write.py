@@ -46,7 +46,7 @@ def writer(scheme: Scheme = Scheme.NONE) -> KpackWriter:
 
 
 @given(st.dictionaries(KEYS, st.binary(min_size=1, max_size=3000), max_size=12), st.sampled_from(Scheme))
-def test_all_that_is_written_is_read_by_us(kernels: dict[tuple[str, int, str], bytes], scheme: Scheme) -> None:
+def test_any_written_archive_round_trips(kernels: dict[tuple[str, int, str], bytes], scheme: Scheme) -> None:
     data = memoryview(make_kpack(kernels, scheme=scheme))
     archive = read_archive(data, name="x.kpack")
     read = {(e.binary, e.index, e.target): bytes(read_kernel(data, archive, e)) for e in archive.entries}
@@ -55,7 +55,7 @@ def test_all_that_is_written_is_read_by_us(kernels: dict[tuple[str, int, str], b
 
 
 @pytest.mark.parametrize("scheme", Scheme)
-def test_all_that_is_written_is_read_by_a_reader_of_its_own(tmp_path: Path, scheme: Scheme) -> None:
+def test_an_independent_reader_can_read_a_written_archive(tmp_path: Path, scheme: Scheme) -> None:
     kernels = {
         ("lib/a.so", n, target): f"{n} {target}".encode() * 99 for n in range(3) for target in ("gfx906", "gfx8")
     }
@@ -66,7 +66,7 @@ def test_all_that_is_written_is_read_by_a_reader_of_its_own(tmp_path: Path, sche
     assert {key: archive.kernel(f"{key[0]}#{key[1]}", key[2]) for key in kernels} == kernels
 
 
-def test_table_of_contents_is_what_readers_expect() -> None:
+def test_the_table_of_contents_has_the_format_that_readers_expect() -> None:
     data = make_kpack({("lib/a.so", 1, "gfx906|gfx906:xnack-"): b"one", ("lib/a.so", 0, "gfx906"): b"four"},
                       scheme=Scheme.NONE)  # fmt: skip
     assert data[:16] == b"KPAK\1\0\0\0\x84\0\0\0\0\0\0\0"
@@ -88,7 +88,7 @@ def test_table_of_contents_is_what_readers_expect() -> None:
     }
 
 
-def test_frames_are_in_one_place_with_their_number_before_them() -> None:
+def test_all_frames_are_in_one_block_that_starts_with_their_count() -> None:
     data = make_kpack({("a", 0, "gfx906"): b"x" * 5000, ("a", 1, "gfx906"): b"y" * 5000})
     toc = msgspec.msgpack.decode(data[int.from_bytes(data[8:16], "little") :])
     assert toc["compression_scheme"] == "zstd-per-kernel"
@@ -96,17 +96,17 @@ def test_frames_are_in_one_place_with_their_number_before_them() -> None:
     assert data[64:68] == b"\2\0\0\0"
 
 
-def test_zstd_takes_less() -> None:
+def test_zstd_makes_the_archive_smaller() -> None:
     kernels = {("a", 0, "gfx906"): b"compress me! " * 1000}
     assert len(make_kpack(kernels)) * 5 < len(make_kpack(kernels, scheme=Scheme.NONE))
 
 
-def test_names_have_slashes_on_all_systems() -> None:
+def test_names_have_forward_slashes_on_all_systems() -> None:
     archive = read_archive(memoryview(make_kpack({("bin\\x.dll", 0, "gfx906"): b"code"})), name="x")
     assert archive.entries[0].key == "bin/x.dll#0"
 
 
-def test_key_that_comes_twice_is_refused() -> None:
+def test_a_duplicate_key_is_refused() -> None:
     target = writer()
     key = KernelKey("lib/a.so", 0, "gfx906")
     target.add([key], memoryview(b"x"), 1)
@@ -116,17 +116,17 @@ def test_key_that_comes_twice_is_refused() -> None:
             target.add(keys, memoryview(b"x"), 1)
 
 
-def test_code_object_without_bytes_is_refused() -> None:
+def test_an_empty_code_object_is_refused() -> None:
     with pytest.raises(KpackError, match="a#0 for gfx906 is empty; expected code, because some readers reject"):
         writer().add([KernelKey("a", 0, "gfx906")], memoryview(b""), 0)
 
 
-def test_code_object_of_another_size_is_refused() -> None:
+def test_a_code_object_with_the_wrong_size_is_refused() -> None:
     with pytest.raises(KpackError, match="a#0 for gfx906 has 4 bytes; expected 5"):
         writer().add([KernelKey("a", 0, "gfx906")], memoryview(b"code"), 5)
 
 
-def test_nothing_is_added_to_a_finished_archive() -> None:
+def test_nothing_can_be_added_to_a_finished_archive() -> None:
     target = writer()
     target.finish()
     with pytest.raises(AssertionError, match="the archive is finished"):
@@ -134,7 +134,7 @@ def test_nothing_is_added_to_a_finished_archive() -> None:
 
 
 @pytest.mark.parametrize("scheme", Scheme)
-def test_archive_that_some_reader_refuses_is_not_written(monkeypatch: pytest.MonkeyPatch, scheme: Scheme) -> None:
+def test_an_archive_that_some_reader_refuses_is_not_written(monkeypatch: pytest.MonkeyPatch, scheme: Scheme) -> None:
     monkeypatch.setattr(write, "ARCHIVE_LIMIT", 10_000)
     target = writer(scheme)
     target.add([KernelKey("a", 0, "gfx906")], compress_kernel(memoryview(bytes(9_000)), Scheme.NONE), 9_000)
@@ -150,7 +150,7 @@ def test_archive_that_some_reader_refuses_is_not_written(monkeypatch: pytest.Mon
     assert not target._blobs._file.getvalue()[8:16].strip(b"\0")  # type: ignore[attr-defined]
 
 
-def test_more_code_objects_than_readers_take_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_code_objects_than_readers_accept_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "FRAME_LIMIT", 2)
     target = writer()
     for index in range(2):
@@ -160,13 +160,13 @@ def test_more_code_objects_than_readers_take_are_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("level", write.LEVELS)
-def test_same_code_of_the_same_level_gives_the_same_bytes(level: int) -> None:
+def test_the_same_code_at_the_same_level_gives_the_same_bytes(level: int) -> None:
     code = memoryview(b"some code for a GPU " * 500)
     assert compress_kernel(code, Scheme.ZSTD, level) == compress_kernel(code, Scheme.ZSTD, level)
 
 
 @pytest.mark.parametrize("scheme", Scheme)
-def test_memory_does_not_grow_with_the_archive(scheme: Scheme) -> None:
+def test_memory_use_does_not_grow_with_the_archive(scheme: Scheme) -> None:
     file, code = Discarding(), memoryview(bytes(1 << 20))
     target = KpackWriter(file, ArchiveSettings("group", "gfx906", scheme), name="x.kpack")
     tracemalloc.start()
@@ -203,7 +203,7 @@ def contents(data: bytes) -> dict[tuple[str, str], bytes]:
 
 @pytest.mark.parametrize("old", Scheme)
 @pytest.mark.parametrize("new", [Storing(Scheme.NONE), Storing(Scheme.ZSTD), Storing(Scheme.ZSTD, 19)])
-def test_the_code_stays_the_same(old: Scheme, new: Storing) -> None:
+def test_recompression_does_not_change_the_code(old: Scheme, new: Storing) -> None:
     data = make_kpack(KERNELS, scheme=old)
     changed = recompress(data, new)
     assert contents(changed) == contents(data)
@@ -211,7 +211,7 @@ def test_the_code_stays_the_same(old: Scheme, new: Storing) -> None:
     assert [e.ordinal for e in read(changed).entries] == [e.ordinal for e in read(data).entries]
 
 
-def test_result_is_what_would_have_been_written_at_once() -> None:
+def test_recompression_gives_the_same_bytes_as_writing_a_new_archive() -> None:
     plain, packed = (make_kpack(KERNELS, scheme=scheme) for scheme in Scheme)
     assert recompress(plain, Storing(Scheme.ZSTD)) == packed
     assert recompress(packed, Storing(Scheme.NONE)) == plain
@@ -219,7 +219,7 @@ def test_result_is_what_would_have_been_written_at_once() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
-def test_workers_do_not_show_in_the_bytes(workers: int) -> None:
+def test_the_number_of_workers_does_not_change_the_bytes(workers: int) -> None:
     assert recompress(make_kpack(KERNELS, scheme=Scheme.NONE), Storing(Scheme.ZSTD), workers) == make_kpack(KERNELS)
 
 
@@ -234,14 +234,14 @@ def test_workers_do_not_show_in_the_bytes(workers: int) -> None:
         (Scheme.NONE, Storing(Scheme.NONE, 3), False),
     ],
 )
-def test_archive_that_is_as_wanted_need_not_be_written(old: Scheme, storing: Storing, expected: bool) -> None:
+def test_an_archive_already_in_the_new_format_would_not_change(old: Scheme, storing: Storing, expected: bool) -> None:
     assert would_change(read(make_kpack(KERNELS, scheme=old)), storing) is expected
 
 
 @given(
     st.dictionaries(st.text("abc", min_size=1, max_size=3), st.booleans() | st.floats(allow_nan=False) | st.binary())
 )
-def test_what_nobody_knows_is_kept(more: dict[str, Any]) -> None:
+def test_unknown_fields_are_kept(more: dict[str, Any]) -> None:
     metadata = {"metadata": {"m": [1, None]}, "type": "hsaco", "ordinal": 0, "original_size": 8}
     data = by_hand(toc(toc={KEY: {"gfx906": metadata}}, **more))
     changed = recompress(data, Storing(Scheme.ZSTD))
@@ -254,7 +254,7 @@ def entry(ordinal: int, size: int) -> dict[str, Any]:
     return {"type": "hsaco", "ordinal": ordinal, "original_size": size, "more": "kept"}
 
 
-def test_code_objects_that_no_key_names_are_left_out() -> None:
+def test_code_objects_without_a_key_are_left_out() -> None:
     blobs = [{"offset": 16, "size": 4}, {"offset": 20, "size": 8}, {"offset": 28, "size": 4}]
     table = {"a#0": {"gfx906": entry(2, 4)}, "b#0": {"gfx906": entry(0, 4), "gfx906:xnack-": entry(2, 4)}}
     data = by_hand(toc(blobs=blobs, toc=table, gfx_arches=["gfx906", "gfx1030"]), b"\x7fELF_nobody_\x7fELF")
@@ -271,18 +271,18 @@ def test_code_objects_that_no_key_names_are_left_out() -> None:
     assert unnamed_remark(read(changed)) == ""
 
 
-def test_an_archive_may_have_no_other_code_objects() -> None:
+def test_an_archive_without_any_code_objects_can_be_recompressed() -> None:
     assert read(recompress(by_hand(toc(toc={})), Storing(Scheme.ZSTD))).blobs == ()
 
 
-def test_damaged_code_object_is_refused() -> None:
+def test_a_damaged_code_object_is_refused() -> None:
     data = bytearray(make_kpack(KERNELS))
     data[80:90] = bytes(10)
     with pytest.raises(KpackError, match=r"^x\.kpack: offset 0x48: a damaged zstd frame"):
         recompress(bytes(data), Storing(Scheme.NONE))
 
 
-def test_few_code_objects_are_in_memory_at_a_time(tmp_path: Path) -> None:
+def test_only_a_few_code_objects_are_in_memory_at_a_time(tmp_path: Path) -> None:
     size, number = 1 << 20, 60
     path = tmp_path / "x.kpack"
     path.write_bytes(make_kpack({("a", n, "gfx906"): bytes([n]) * size for n in range(number)}, scheme=Scheme.NONE))
@@ -297,7 +297,7 @@ def test_few_code_objects_are_in_memory_at_a_time(tmp_path: Path) -> None:
     assert peak < 20 * size
 
 
-def test_large_code_objects_are_not_in_memory_together(tmp_path: Path) -> None:
+def test_large_code_objects_are_not_in_memory_at_the_same_time(tmp_path: Path) -> None:
     size, path = 40 << 20, tmp_path / "x.kpack"
     code = random.Random(0).randbytes(size)
     path.write_bytes(make_kpack({("a", n, "gfx906"): code for n in range(8)}, scheme=Scheme.NONE))
@@ -314,7 +314,7 @@ def test_large_code_objects_are_not_in_memory_together(tmp_path: Path) -> None:
 
 
 @given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))
-def test_part_of_a_damaged_archive_is_written_or_refused_by_name(content: bytes) -> None:
+def test_part_of_a_damaged_archive_is_written_or_reported_by_name(content: bytes) -> None:
     try:
         whole = read(content)
         part = select_entries(whole, [entry for entry in whole.entries if entry.ordinal % 2])
@@ -327,7 +327,7 @@ def test_part_of_a_damaged_archive_is_written_or_refused_by_name(content: bytes)
 
 
 @given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))
-def test_damaged_archive_is_recompressed_or_refused_by_name(content: bytes) -> None:
+def test_a_damaged_archive_is_recompressed_or_reported_by_name(content: bytes) -> None:
     try:
         assert recompress(content, Storing(Scheme.ZSTD, 1)).startswith(b"KPAK")
     except RocwheelError as e:
@@ -337,30 +337,30 @@ def test_damaged_archive_is_recompressed_or_refused_by_name(content: bytes) -> N
 UNITS = st.lists(st.dictionaries(st.sampled_from(["gfx906", "gfx908", "gfx90a"]), st.integers(0, 100), max_size=3))
 
 
-def test_what_fits_goes_into_one_archive() -> None:
+def test_units_that_fit_go_into_one_archive() -> None:
     assert assign_shards([{"gfx906": 40, "gfx908": 60}, {"gfx906": 60}, {"gfx908": 40}], limit=100) == (0, 0, 0)
 
 
-def test_another_archive_begins_where_one_target_has_no_more_room() -> None:
+def test_a_new_archive_starts_when_one_target_runs_out_of_room() -> None:
     assert assign_shards([{"gfx906": 60}, {"gfx908": 60}, {"gfx906": 41}, {"gfx908": 10}], limit=100) == (0, 0, 1, 1)
 
 
-def test_nothing_needs_no_archive() -> None:
+def test_no_units_need_no_archive() -> None:
     assert assign_shards([]) == ()
 
 
-def test_archives_of_the_default_limit_stay_below_two_gigabytes() -> None:
+def test_archives_with_the_default_limit_stay_below_two_gigabytes() -> None:
     assert assign_shards([{"gfx906": 1 << 30}, {"gfx906": (1 << 30) - 1}, {"gfx906": 1}]) == (0, 0, 1)
 
 
-def test_unit_that_fits_nowhere_is_refused() -> None:
+def test_a_unit_too_large_for_any_archive_is_refused() -> None:
     message = "unit 1: offset 0x0: 101 bytes of code for gfx908; expected at most 100 in an archive"
     with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
         assign_shards([{"gfx906": 1}, {"gfx908": 101}], limit=100)
 
 
 @given(UNITS)
-def test_no_archive_passes_the_limit_and_units_keep_their_order(units: list[dict[str, int]]) -> None:
+def test_no_archive_exceeds_the_limit_and_units_keep_their_order(units: list[dict[str, int]]) -> None:
     shards = assign_shards(units, limit=100)
     filled: Counter[tuple[int, str]] = Counter()
     for shard, sizes in zip(shards, units, strict=True):

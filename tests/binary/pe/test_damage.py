@@ -77,31 +77,31 @@ def changed(at: int, layout: str, *values: int) -> bytes:
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_64_bit_pe_file_is_named_with_what_it_is(data: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_64_bit_pe_file_is_refused_with_its_actual_type(data: bytes, message: str) -> None:
     with pytest.raises(PeError, match=f"^{re.escape(message)}$"):
         read_pe(data, name="a.dll")
 
 
-def test_a_section_outside_of_the_file_is_named() -> None:
+def test_a_section_outside_the_file_is_reported() -> None:
     data = changed(SECTIONS + 16, "<I", 1 << 30)
     with pytest.raises(PeError, match=r"^a\.dll: the section \.text would span 0x400 to 0x40000400, but"):
         read_pe(data, name="a.dll")
 
 
-def test_a_dll_without_a_name_is_refused() -> None:
+def test_an_imported_dll_without_a_name_is_refused() -> None:
     dep = Path(__file__).parents[2] / "fixtures/pe/program.exe"
     data = dep.read_bytes().replace(b"dep6.dll\0", b"\0ep6.dll\0")
     with pytest.raises(PeError, match=r"^a\.exe: the name of an imported DLL is empty; expected a file name$"):
         read_pe(data, name="a.exe")
 
 
-def test_certificates_are_told_by_their_place_in_the_file() -> None:
+def test_certificates_are_located_by_their_offset_in_the_file() -> None:
     signed = read_pe(changed(CERTIFICATES, "<II", len(PROGRAM) - 16, 16), name="a.dll")
     assert signed.certificate is not None
     assert (signed.certificate.offset, signed.certificate.size) == (len(PROGRAM) - 16, 16)
 
 
-def test_a_file_cut_off_anywhere_is_read_or_refused() -> None:
+def test_a_truncated_file_is_refused() -> None:
     """Bytes behind the last section belong to nobody, so that a file may end there."""
     for size in [*range(0, 1024, 7), *range(1024, len(PROGRAM) - 4096, 1009)]:
         with pytest.raises(PeError, match=r"^a\.dll: "):
@@ -121,7 +121,7 @@ TABLES = [IMPORTS, IMPORTS - 8, IMPORTS + 8, IMPORTS + 12 * 8, SECTIONS, SECTION
 
 
 @given(st.sampled_from(TABLES), st.integers(0, len(PROGRAM) + 4096), st.integers(0, 1 << 32 - 1))
-def test_tables_that_lead_anywhere_are_read_or_refused(at: int, address: int, size: int) -> None:
+def test_tables_with_arbitrary_addresses_are_read_or_refused(at: int, address: int, size: int) -> None:
     unless_refused(lambda: read_names(changed(at, "<II", address, size)), "a.dll")
 
 
@@ -140,7 +140,7 @@ def looped() -> bytes:
     return bytes(image)
 
 
-def test_tables_that_name_the_same_functions_again_and_again_end() -> None:
+def test_tables_that_list_the_same_functions_endlessly_are_refused() -> None:
     message = "a.dll: imports more than 1048576 functions: its tables are damaged"
     with pytest.raises(PeError, match=f"^{re.escape(message)}$"):
         read_pe(looped(), name="a.dll")
@@ -161,7 +161,7 @@ def crowded(sections: int, names: int) -> bytes:
     return (bytes(header) + row * (sections - 1) + last).ljust(offset, b"\0") + body
 
 
-def test_a_dll_of_the_most_sections_is_read_in_bounded_time() -> None:
+def test_a_dll_with_the_most_sections_is_read_in_bounded_time() -> None:
     """A look at each section for each of the names would be 4 * 10^9 steps: minutes, and what is allowed is 60 s."""
     data = crowded(65_000, 60_000)
     script = """if True:
@@ -187,7 +187,7 @@ NUMBERS = st.integers(0, 30)
 
 
 @given(st.lists(st.builds(section_of, NUMBERS, NUMBERS, NUMBERS.map(lambda at: 512 * at)), max_size=8))
-def test_the_first_section_of_the_table_counts_where_some_overlap(sections: list[PeSection]) -> None:
+def test_the_first_of_several_overlapping_sections_wins(sections: list[PeSection]) -> None:
     header = read_header(PeBytes(memoryview(PROGRAM), "a.dll"))
     image = Image(PeBytes(memoryview(b""), "a.dll"), header, tuple(sections))
     for address in range(64):

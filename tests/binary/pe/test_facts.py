@@ -32,20 +32,20 @@ def header_of(data: bytes) -> PeHeader:
     return read_header(PeBytes(memoryview(data), "a.dll"))
 
 
-def test_it_is_what_gnu_ld_writes() -> None:
+def test_the_checksum_agrees_with_gnu_ld() -> None:
     header = header_of(GNU)
     assert header.checksum == 0x15E63
     assert checksum_of(memoryview(GNU), header.checksum_offset) == 0x15E63
 
 
 @pytest.mark.parametrize("name", ["two.dll", "api7.dll", "dep6.dll", "program.exe"])
-def test_pefile_computes_the_same(name: str) -> None:
+def test_the_checksum_agrees_with_pefile(name: str) -> None:
     data = (FIXTURES / name).read_bytes()
     assert checksum_of(memoryview(data), header_of(data).checksum_offset) == pefile.PE(data=data).generate_checksum()
 
 
 @given(st.lists(st.tuples(st.integers(0x400, len(GNU) - 64), st.binary(min_size=1, max_size=64)), max_size=4))
-def test_changes_to_some_ranges_change_it_as_if_it_were_made_anew(changes: list[tuple[int, bytes]]) -> None:
+def test_an_updated_checksum_equals_a_recomputed_checksum(changes: list[tuple[int, bytes]]) -> None:
     at = header_of(GNU).checksum_offset
     data, running = bytearray(GNU), RunningChecksum(memoryview(GNU), at)
     stop = 0
@@ -72,7 +72,7 @@ def read(name: str) -> Pe:
     return read_pe(path_of(name).read_bytes(), name=name)
 
 
-def test_a_dll_tells_its_name_at_link_time_and_what_it_exports() -> None:
+def test_the_link_time_name_and_the_exports_of_a_dll_are_read() -> None:
     exports = read("api7.dll").exports
     assert exports is not None
     assert (exports.dll, exports.names) == ("api.dll", ("api_far", "api_one"))
@@ -85,7 +85,7 @@ def test_functions_without_a_name_are_counted() -> None:
     assert (exports.names, exports.ordinal_count) == (("dep_one", "dep_two"), 3)
 
 
-def test_what_is_loaded_at_once_and_later_is_told_apart() -> None:
+def test_imports_and_delayed_imports_are_distinguished() -> None:
     api, program = read("api7.dll"), read("program.exe")
     assert (api.imports, api.delay_imports) == ((), (ImportedDll("dep6.dll", ("dep_one",)),))
     assert program.imports == (
@@ -95,20 +95,20 @@ def test_what_is_loaded_at_once_and_later_is_told_apart() -> None:
     assert (api.wanted, program.wanted) == (("dep6.dll",), ("api.dll", "dep6.dll"))
 
 
-def test_resources_tell_the_version() -> None:
+def test_the_version_is_read_from_the_resources() -> None:
     assert read("api7.dll").version == FileVersion((7, 2, 26015, 3), (7, 2, 0, 65535))
     assert read("dep6.dll").version is None
 
 
 @pytest.mark.parametrize(("kind", "is_found"), [(0x66000010, True), (0x80000010, False)], ids=["id", "name"])
-def test_the_kind_of_a_resource_is_the_lower_half_of_its_field(kind: int, is_found: bool) -> None:
+def test_the_resource_kind_is_the_lower_half_of_its_field(kind: int, is_found: bool) -> None:
     data = bytearray(path_of("api7.dll").read_bytes())
     assert struct.unpack_from("<I", data, 0xC10) == (16,)
     struct.pack_into("<I", data, 0xC10, kind)
     assert (read_pe(bytes(data), name="x.dll").version is not None) == is_found
 
 
-def test_dlls_and_programs_are_told_apart() -> None:
+def test_dlls_and_programs_are_distinguished() -> None:
     assert [(one.is_dll, one.is_amd64) for one in (read(name) for name in NAMES)] == [
         (True, True),
         (True, True),
@@ -142,7 +142,7 @@ def by_pefile(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pefile_reads_the_same(name: str) -> None:
+def test_the_facts_agree_with_pefile(name: str) -> None:
     ours = read(name)
     assert by_pefile(path_of(name)) == {
         "imports": [(dll.name, dll.functions) for dll in ours.imports],
@@ -162,7 +162,7 @@ def test_pefile_reads_the_same(name: str) -> None:
         pytest.param("api7.dll", 0, ("dep6.dll",), ["api_far", "api_one"], id="exports"),
     ],
 )
-def test_tables_of_size_0_are_read_as_the_loader_and_pefile_do(
+def test_tables_of_size_0_are_read_as_in_the_loader_and_pefile(
     name: str, directory: int, wanted: tuple[str, ...], exported: list[str], tmp_path: Path
 ) -> None:
     path, data = tmp_path / name, bytearray(path_of(name).read_bytes())
@@ -176,7 +176,7 @@ def test_tables_of_size_0_are_read_as_the_loader_and_pefile_do(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lief_reads_the_same(name: str) -> None:
+def test_the_facts_agree_with_lief(name: str) -> None:
     ours, theirs = read(name), lief.PE.parse(str(path_of(name)))
     assert theirs is not None
     assert [dll.name for dll in theirs.imports] == [dll.name for dll in ours.imports]
@@ -189,7 +189,7 @@ def test_lief_reads_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_llvm_reads_the_same(name: str, run_tool: RunTool) -> None:
+def test_the_facts_agree_with_llvm(name: str, run_tool: RunTool) -> None:
     ours = read(name)
     printed = run_tool(["llvm-readobj-16", "--coff-imports", "--coff-exports", "--file-headers", path_of(name)])
     parts = re.findall(r"(DelayImport|Import|Export) \{(.*?)\n\}", printed, re.DOTALL)

@@ -57,11 +57,11 @@ def digest_of(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_linkers_wrote_has_no_fault(name: str) -> None:
+def test_linker_output_has_no_faults(name: str) -> None:
     assert faults_of(path_of(name).read_bytes()) == []
 
 
-def test_a_wrong_checksum_is_found_and_a_right_one_is_none(dep: bytes) -> None:
+def test_a_wrong_checksum_is_reported_and_a_correct_checksum_is_accepted(dep: bytes) -> None:
     at = optional(dep) + 64
     right = checksum_of(memoryview(dep), at)
     assert faults_of(patched(dep, at, "<I", right)) == []
@@ -73,7 +73,7 @@ def test_a_wrong_checksum_is_found_and_a_right_one_is_none(dep: bytes) -> None:
     ]
 
 
-def test_a_size_of_the_image_that_is_not_that_of_its_sections_is_found(dep: bytes) -> None:
+def test_an_image_size_that_does_not_match_the_sections_is_reported(dep: bytes) -> None:
     size = read_pe(dep, name="x.dll").header.image_size
     assert faults_of(patched(dep, optional(dep) + 56, "<I", size + 0x1000)) == [
         (
@@ -83,7 +83,7 @@ def test_a_size_of_the_image_that_is_not_that_of_its_sections_is_found(dep: byte
     ]
 
 
-def test_sections_out_of_order_are_found(dep: bytes) -> None:
+def test_sections_out_of_order_are_reported(dep: bytes) -> None:
     first, second = section_header(dep, 0), section_header(dep, 1)
     swapped = bytearray(dep)
     swapped[first : first + SECTION_HEADER] = dep[second : second + SECTION_HEADER]
@@ -93,21 +93,21 @@ def test_sections_out_of_order_are_found(dep: bytes) -> None:
     assert any(found.endswith("so it overlaps the data before it") for found in texts)
 
 
-def test_a_section_that_is_not_aligned_in_the_file_is_found(dep: bytes) -> None:
+def test_a_section_that_is_not_aligned_in_the_file_is_reported(dep: bytes) -> None:
     at = section_header(dep, 0) + 16
     (size,) = struct.unpack_from("<I", dep, at)
     texts = [found for _, found in faults_of(patched(dep, at, "<I", size - 8))]
     assert any("not aligned to 0x200 bytes in the file" in found for found in texts)
 
 
-def test_sections_that_share_bytes_of_the_file_are_found(dep: bytes) -> None:
+def test_sections_that_share_bytes_in_the_file_are_reported(dep: bytes) -> None:
     first, second = section_header(dep, 0), section_header(dep, 1)
     (offset,) = struct.unpack_from("<I", dep, second + 20)
     texts = [found for _, found in faults_of(patched(dep, first + 20, "<I", offset))]
     assert any("in the file, inside the section" in found for found in texts)
 
 
-def test_a_table_outside_of_all_sections_is_found(dep: bytes) -> None:
+def test_a_table_outside_all_sections_is_reported(dep: bytes) -> None:
     entry = optional(dep) + 112 + 6 * 8
     assert faults_of(patched(dep, entry, "<II", 0x7000000, 28)) == [
         (
@@ -120,12 +120,12 @@ def test_a_table_outside_of_all_sections_is_found(dep: bytes) -> None:
     ]
 
 
-def test_a_section_table_that_reaches_beyond_the_headers_is_found(dep: bytes) -> None:
+def test_a_section_table_beyond_the_headers_is_reported(dep: bytes) -> None:
     texts = [found for _, found in faults_of(patched(dep, optional(dep) + 60, "<I", 0x40))]
     assert any("but headers of only 0x40 bytes" in found for found in texts)
 
 
-def test_an_image_of_2_gib_is_found(dep: bytes) -> None:
+def test_an_image_of_2_gib_is_reported(dep: bytes) -> None:
     count = read_pe(dep, name="x.dll").header.section_count
     last = section_header(dep, count - 1)
     (address,) = struct.unpack_from("<I", dep, last + 12)
@@ -134,7 +134,7 @@ def test_an_image_of_2_gib_is_found(dep: bytes) -> None:
     assert faults_of(large) == [(FaultKind.SIZE, "takes 2.0 GiB, but Windows loads only files of less than 2 GiB")]
 
 
-def test_the_signed_bytes_are_those_that_lief_hashes(dep: bytes) -> None:
+def test_the_signed_digest_agrees_with_lief(dep: bytes) -> None:
     signed = with_certificate(dep, b"\0" * 40)
     pe = lief.PE.parse(list(signed))
     assert pe is not None
@@ -142,7 +142,7 @@ def test_the_signed_bytes_are_those_that_lief_hashes(dep: bytes) -> None:
     assert ours == bytes(pe.authentihash_sha256)
 
 
-def test_a_signature_of_the_bytes_is_no_fault_and_one_of_others_is(dep: bytes) -> None:
+def test_a_valid_signature_is_accepted_and_an_outdated_signature_is_reported(dep: bytes) -> None:
     unsigned = with_certificate(dep, b"\0" * 40)
     signed = with_certificate(dep, b"signer" + digest_of(unsigned) + b"xx")
     assert faults_of(signed) == []
@@ -152,14 +152,14 @@ def test_a_signature_of_the_bytes_is_no_fault_and_one_of_others_is(dep: bytes) -
     ]
 
 
-def test_certificates_that_do_not_come_last_are_found(dep: bytes) -> None:
+def test_certificates_that_are_not_at_the_end_are_reported(dep: bytes) -> None:
     signed = with_certificate(dep, b"\0" * 40) + b"more"
     (fault,) = faults_of(signed)
     assert fault[0] is FaultKind.SIGNATURE
     assert fault[1].endswith("certificates must be last")
 
 
-def test_what_is_no_certificate_is_found(dep: bytes) -> None:
+def test_a_malformed_certificate_is_reported(dep: bytes) -> None:
     signed = bytearray(with_certificate(dep, b"\0" * 40))
     signed[-48:] = b"\1" * 48
     (fault,) = faults_of(bytes(signed))
@@ -173,9 +173,7 @@ def with_certificates(data: bytes, number: int) -> bytes:
     return grown + signed[-16:] * (number - 1)
 
 
-def test_the_digests_of_a_file_are_made_once_for_all_of_its_certificates(
-    dep: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_digest_is_computed_once_for_all_certificates(dep: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     def counted(source: PeBytes, header: PeHeader, offset: int, algorithm: str) -> bytes:
@@ -188,12 +186,12 @@ def test_the_digests_of_a_file_are_made_once_for_all_of_its_certificates(
     assert made == ["sha256", "sha1", "sha384", "sha512"]
 
 
-def test_more_certificates_than_anybody_appends_are_found(dep: bytes) -> None:
+def test_more_than_64_certificates_are_reported(dep: bytes) -> None:
     found = (FaultKind.SIGNATURE, "has more than 64 certificates: the certificate table is damaged")
     assert faults_of(with_certificates(dep, 65)) == [found]
 
 
-def test_debug_information_is_where_its_directory_says_in_the_file_and_in_memory() -> None:
+def test_debug_information_must_be_at_the_same_place_by_offset_and_by_address() -> None:
     data = path_of("t64.exe").read_bytes()
     found = pefile.PE(data=data).DIRECTORY_ENTRY_DEBUG[0].struct
     texts = [text for _, text in faults_of(patched(data, found.get_field_absolute_offset("PointerToRawData"), "<I", 5))]
@@ -202,7 +200,7 @@ def test_debug_information_is_where_its_directory_says_in_the_file_and_in_memory
     assert f"has {size} bytes of debug information {places}" in texts
 
 
-def test_debug_directories_have_one_bound_for_those_who_read_and_write_them(dep: bytes) -> None:
+def test_readers_and_writers_use_the_same_limit_for_debug_directories(dep: bytes) -> None:
     """An edit follows 1024 entries and refuses more, so each of as many is looked at here, and more are a fault."""
     (section, *_) = read_pe(dep, name="x.dll").sections
     entry = optional(dep) + 112 + 6 * 8
@@ -213,7 +211,7 @@ def test_debug_directories_have_one_bound_for_those_who_read_and_write_them(dep:
         list(iter_debug_entries(open_image(PeBytes(memoryview(many), "x.dll"))))
 
 
-def test_the_65th_entry_of_a_debug_directory_is_judged() -> None:
+def test_the_65th_entry_of_a_debug_directory_is_checked() -> None:
     data, size = path_of("t64.exe").read_bytes(), 28 * 65
     (section, *_) = read_pe(data, name="x.dll").sections
     grown = patched(data, optional(data) + 112 + 6 * 8, "<II", section.address, size)
@@ -224,7 +222,7 @@ def test_the_65th_entry_of_a_debug_directory_is_judged() -> None:
     assert f"has 9 bytes of debug information {places}" in [text for _, text in faults_of(wrong)]
 
 
-def test_a_program_that_begins_where_no_code_is_is_found() -> None:
+def test_an_entry_point_outside_all_code_is_reported() -> None:
     data = path_of("program.exe").read_bytes()
     assert faults_of(patched(data, optional(data) + 16, "<I", 0x2000)) == [
         (FaultKind.LAYOUT, "has its entry point at the address 0x2000, but no section has code there")
@@ -232,7 +230,7 @@ def test_a_program_that_begins_where_no_code_is_is_found() -> None:
 
 
 @given(st.data())
-def test_no_change_of_a_byte_leads_to_a_traceback(choice: st.DataObject) -> None:
+def test_no_changed_byte_causes_a_traceback(choice: st.DataObject) -> None:
     data = bytearray(path_of("api7.dll").read_bytes())
     data[choice.draw(st.integers(2, 0x3FF))] ^= choice.draw(st.integers(1, 255))
     with suppress(PeError):

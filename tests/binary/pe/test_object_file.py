@@ -46,12 +46,12 @@ def targets_in(path: Path) -> set[str]:
     return {entry.target for bundle in list_device_code(path).bundles for entry in bundle.entries}
 
 
-def test_sections_have_their_whole_names() -> None:
+def test_long_section_names_are_read_in_full() -> None:
     file = read_object_file(PeBytes(memoryview(OBJECT), "a.obj"))
     assert [section.name for section in file.sections][3:] == [".hip_fatbin", ".hipFatBinSegment"]
 
 
-def test_wrappers_lead_to_bundles_by_relocations() -> None:
+def test_wrappers_are_resolved_to_bundles_through_relocations() -> None:
     fat = read(OBJECT)
     assert [(wrapper.is_kpack, fat.start_of(wrapper)) for wrapper in fat.wrappers] == [(False, 0), (False, 0x5000)]
     assert [bundle.start for bundle in fat.iter_bundles(memoryview(OBJECT))] == [0, 0x5000]
@@ -63,7 +63,7 @@ def relocations_at() -> int:
     return file.sections[4].relocations_at
 
 
-def test_a_wrapper_that_leads_elsewhere_is_told() -> None:
+def test_a_wrapper_that_points_to_another_section_is_reported() -> None:
     facts_of = changed(relocations_at() + 4, "<I", 0)
     problems = read(facts_of).find_problems([read(OBJECT).section.offset, read(OBJECT).section.offset + 0x5000])
     assert len(problems) == 1
@@ -80,12 +80,12 @@ def test_a_wrapper_that_leads_elsewhere_is_told() -> None:
         pytest.param(OBJECT[:0x1000], "the symbol table would span ", id="cut off"),
     ],
 )
-def test_damage_is_named(data: bytes, message: str) -> None:
+def test_damage_is_reported_with_the_file_name(data: bytes, message: str) -> None:
     with pytest.raises(PeError, match=f"^a\\.obj: {re.escape(message)}"):
         read(data)
 
 
-def test_an_object_file_is_pruned_where_its_code_is(tmp_path: Path) -> None:
+def test_an_object_file_is_pruned_without_moving_its_code(tmp_path: Path) -> None:
     output = tmp_path / "a.obj"
     rewrite_device_code(PATH, output, Prune(keep=(parse_target_id("gfx906"),)), Storage())
     assert (targets_in(output), output.stat().st_size) == ({"gfx906"}, len(OBJECT))
@@ -94,7 +94,7 @@ def test_an_object_file_is_pruned_where_its_code_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["llvm-lib-16 /llvmlibthin:no", "x86_64-w64-mingw32-ar rc"])
-def test_static_libraries_of_both_kinds_are_read_and_pruned(tool: str, run_tool: RunTool, tmp_path: Path) -> None:
+def test_both_kinds_of_static_libraries_are_read_and_pruned(tool: str, run_tool: RunTool, tmp_path: Path) -> None:
     library, output = tmp_path / "a.lib", tmp_path / "b.lib"
     long_name = tmp_path / "an_object_file_with_a_long_name.obj"
     long_name.write_bytes(OBJECT)
@@ -106,13 +106,13 @@ def test_static_libraries_of_both_kinds_are_read_and_pruned(tool: str, run_tool:
     assert output.stat().st_size == library.stat().st_size
 
 
-def test_code_that_is_not_linked_is_not_split_or_trimmed(tmp_path: Path) -> None:
+def test_unlinked_code_is_not_split_or_trimmed(tmp_path: Path) -> None:
     assert not has_code_to_split(memoryview(OBJECT), name="a.obj")
     with pytest.raises(NotTrimmableError, match="an object file; expected a linked file"):
         rewrite_device_code(PATH, tmp_path / "a.obj", None, Storage(compress=True), trim=True)
 
 
-def test_images_of_the_new_driver_are_found_in_object_files(run_tool: RunTool, tmp_path: Path) -> None:
+def test_images_from_the_new_driver_are_found_in_object_files(run_tool: RunTool, tmp_path: Path) -> None:
     source, unit = tmp_path / "a.s", tmp_path / "a.obj"
     section = "__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx906"
     source.write_text(f'.section "{section}","dr"\n.ascii "code"\n')

@@ -58,14 +58,14 @@ def build(tree: Path, dest: Path, cluster: PlainCluster, *, stage_all: bool = Fa
 
 
 @pytest.mark.parametrize("stage_all", [False, True])
-def test_the_bytes_are_those_of_a_local_build(tree: Path, tmp_path: Path, stage_all: bool) -> None:
+def test_a_cluster_build_has_the_same_bytes_as_a_local_build(tree: Path, tmp_path: Path, stage_all: bool) -> None:
     BuildJob(PlanJob(tree, options=OPTIONS), tmp_path / "local").run()
     written = build(tree, tmp_path / "there", PlainCluster(), stage_all=stage_all)
     assert digests(tmp_path / "there/dist") == digests(tmp_path / "local/dist")
     assert sorted(written) == sorted(str(path) for path in (tmp_path / "there/dist").glob("*.whl"))
 
 
-def test_a_large_archive_of_packed_kernels_is_stored_as_in_a_local_build(tmp_path: Path) -> None:
+def test_a_large_archive_of_compressed_kernels_is_stored_as_in_a_local_build(tmp_path: Path) -> None:
     """Its table gets smaller by deflate, so that samples of its bytes would say something else."""
     head = b"KPAK" + bytes(68) + b"\x28\xb5\x2f\xfd"
     data = head + random.Random(1).randbytes(48 << 20) + b"table of contents " * (16 << 16)
@@ -79,7 +79,7 @@ def test_a_large_archive_of_packed_kernels_is_stored_as_in_a_local_build(tmp_pat
     assert digests(tmp_path / "there/dist") == digests(tmp_path / "local/dist")
 
 
-def test_nothing_but_wheels_stays(tree: Path, tmp_path: Path) -> None:
+def test_only_wheels_remain_in_the_output_folder(tree: Path, tmp_path: Path) -> None:
     build(tree, tmp_path / "there", PlainCluster(), stage_all=True)
     assert {path.suffix for path in (tmp_path / "there/dist").iterdir()} == {".whl"}
 
@@ -109,7 +109,7 @@ def rename(file: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [overwrite, rename])
-def test_an_input_that_changes_during_the_build_is_named(
+def test_an_input_that_changes_during_the_build_is_reported_by_name(
     change: Callable[[Path], None], tree: Path, tmp_path: Path
 ) -> None:
     file = tree / "base_lib_generic/stage/share/base.txt"
@@ -117,9 +117,7 @@ def test_an_input_that_changes_during_the_build_is_named(
         build(tree, tmp_path / "there", Between(lambda: change(file)))
 
 
-def test_no_wheel_has_its_name_of_an_input_that_only_this_machine_sees_to_have_changed(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_no_wheel_is_published_if_an_input_changed_unnoticed_by_the_workers(tree: Path, tmp_path: Path) -> None:
     """Size and time are as before, which is all that workers know of a file."""
     file = tree / "base_lib_generic/stage/share/base.txt"
     before = file.stat()
@@ -133,7 +131,7 @@ def test_no_wheel_has_its_name_of_an_input_that_only_this_machine_sees_to_have_c
     assert not [name for name in digests(tmp_path / "there/dist") if "core" in name]
 
 
-def test_a_piece_that_is_not_what_was_stored_ends_the_build(tree: Path, tmp_path: Path) -> None:
+def test_a_piece_that_differs_from_the_stored_piece_stops_the_build(tree: Path, tmp_path: Path) -> None:
     def damage() -> None:
         for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
             piece.write_bytes(piece.read_bytes()[:-1] + b"\0")
@@ -143,7 +141,7 @@ def test_a_piece_that_is_not_what_was_stored_ends_the_build(tree: Path, tmp_path
     assert len(digests(tmp_path / "there/dist")) < 2
 
 
-def test_a_piece_that_was_cut_short_ends_the_build(tree: Path, tmp_path: Path) -> None:
+def test_a_truncated_piece_stops_the_build(tree: Path, tmp_path: Path) -> None:
     def cut() -> None:
         for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
             piece.write_bytes(piece.read_bytes()[:-1])
@@ -152,9 +150,7 @@ def test_a_piece_that_was_cut_short_ends_the_build(tree: Path, tmp_path: Path) -
         build(tree, tmp_path / "there", Between(cut))
 
 
-def test_a_worker_that_cannot_write_where_packed_bytes_go_is_named_before_anything_is_built(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_workers_that_cannot_write_to_the_exchange_are_reported_at_the_start(tree: Path, tmp_path: Path) -> None:
     cluster = PlainCluster()
     ask = cluster.ask
 
@@ -169,7 +165,7 @@ def test_a_worker_that_cannot_write_where_packed_bytes_go_is_named_before_anythi
     assert cluster.submitted == []
 
 
-def test_a_file_that_changes_while_it_is_sent_is_named(tree: Path, tmp_path: Path) -> None:
+def test_a_file_that_changes_during_staging_is_reported_by_name(tree: Path, tmp_path: Path) -> None:
     file = tree / "base_lib_generic/stage/share/base.txt"
     cluster = PlainCluster()
     ask = cluster.ask

@@ -131,7 +131,7 @@ def has_pieces(dest: Path) -> bool:
     return any(path.stat().st_size for path in dest.glob("dist/.exchange.*/pieces/*"))
 
 
-def test_a_cluster_makes_the_same_packages_for_windows_too(dask_cluster: DaskCluster, tmp_path: Path) -> None:
+def test_a_cluster_builds_the_same_windows_packages(dask_cluster: DaskCluster, tmp_path: Path) -> None:
     words = ["build", "--artifact-dir", str(SAMPLE_WINDOWS), "--device-code", "compress", "--dest-dir"]
     assert rocwheel(*words, tmp_path / "local").returncode == 0
     done = rocwheel(*words, tmp_path / "cluster", "--scheduler", dask_cluster.address)
@@ -142,7 +142,7 @@ def test_a_cluster_makes_the_same_packages_for_windows_too(dask_cluster: DaskClu
 
 
 @pytest.mark.deep
-def test_a_cluster_makes_the_bytes_of_a_local_build(
+def test_a_cluster_builds_the_same_bytes_as_a_local_build(
     sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     place = ["--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(tmp_path)]
@@ -153,7 +153,7 @@ def test_a_cluster_makes_the_bytes_of_a_local_build(
 
 
 @pytest.mark.deep
-def test_a_worker_killed_in_the_middle_changes_no_byte(
+def test_killing_a_worker_does_not_change_any_byte(
     tree: Path, local: dict[str, str], dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     process = build(tree, tmp_path, dask_cluster.address)
@@ -164,7 +164,7 @@ def test_a_worker_killed_in_the_middle_changes_no_byte(
 
 
 @pytest.mark.deep
-def test_a_killed_build_leaves_nothing_that_the_next_does_not_remove(
+def test_the_next_build_removes_everything_that_a_killed_build_left(
     tree: Path, local: dict[str, str], dask_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     process = build(tree, tmp_path, dask_cluster.address)
@@ -179,9 +179,7 @@ def test_a_killed_build_leaves_nothing_that_the_next_does_not_remove(
 
 
 @pytest.mark.deep
-def test_a_store_is_all_that_machines_have_to_share(
-    tree: Path, local: dict[str, str], s3: S3Server, tmp_path: Path
-) -> None:
+def test_machines_need_to_share_only_a_store(tree: Path, local: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
     alone = worker_environ(tmp_path / "alone", FORBIDDING.format(folder=str(tree.parent)))
     with started_cluster(tmp_path / "cluster", [{**s3.environ, **alone} for _ in range(3)]) as cluster:
         process = build(tree, f"s3://{BUCKET}/rocm", cluster.address)
@@ -232,21 +230,21 @@ def most_resident(pid: int) -> int:
 
 
 @pytest.mark.deep
-def test_the_bytes_of_a_build_do_not_pass_this_machine(dask_cluster: DaskCluster, tmp_path: Path) -> None:
+def test_the_bytes_of_a_build_do_not_pass_through_this_machine(dask_cluster: DaskCluster, tmp_path: Path) -> None:
     tree = heavy_tree(tmp_path / "in", 300 * MIB)
     assert measured_build(tree, tmp_path / "out", dask_cluster.address) < 150 * MIB
     assert sum(path.stat().st_size for path in (tmp_path / "out/dist").iterdir()) > 290 * MIB
 
 
 @pytest.mark.corpus
-def test_the_bytes_of_a_large_build_do_not_pass_this_machine(dask_cluster: DaskCluster, tmp_path: Path) -> None:
+def test_the_bytes_of_a_large_build_do_not_pass_through_this_machine(dask_cluster: DaskCluster, tmp_path: Path) -> None:
     tree = heavy_tree(tmp_path / "in", 2300 * MIB)
     assert measured_build(tree, tmp_path / "out", dask_cluster.address) < 150 * MIB
     assert sum(path.stat().st_size for path in (tmp_path / "out/dist").iterdir()) > 2290 * MIB
 
 
 @pytest.mark.corpus
-def test_inputs_pass_this_machine_in_small_parts_on_their_way_to_a_store(s3: S3Server, tmp_path: Path) -> None:
+def test_inputs_pass_through_this_machine_in_small_parts(s3: S3Server, tmp_path: Path) -> None:
     tree = heavy_tree(tmp_path / "in", 250 * MIB)
     with started_cluster(tmp_path / "cluster", [s3.environ]) as cluster:
         assert measured_build(tree, f"s3://{BUCKET}/heavy", cluster.address) < 150 * MIB
@@ -264,7 +262,7 @@ def odd_cluster(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.mark.deep
-def test_a_worker_without_an_input_is_named_before_anything_is_built(
+def test_a_worker_without_access_to_an_input_is_reported_before_building(
     tree: Path, odd_cluster: DaskCluster, tmp_path: Path
 ) -> None:
     process = build(tree, tmp_path, odd_cluster.address)
@@ -277,7 +275,7 @@ def test_a_worker_without_an_input_is_named_before_anything_is_built(
 
 
 @pytest.mark.deep
-def test_an_input_that_ends_every_worker_is_named(odd_cluster: DaskCluster, tmp_path: Path) -> None:
+def test_an_input_that_kills_every_worker_is_reported_by_name(odd_cluster: DaskCluster, tmp_path: Path) -> None:
     files = {"share/base.txt": b"base", "share/poison.txt": b"poison", "share/other.txt": b"other"}
     artifact(tmp_path / "in", "base_lib_generic", files)
     artifact(tmp_path / "in", "blas_lib_generic", {"lib/blas.txt": b"blas"})
@@ -289,7 +287,7 @@ def test_an_input_that_ends_every_worker_is_named(odd_cluster: DaskCluster, tmp_
 
 
 @pytest.mark.deep
-def test_workers_of_another_version_are_refused(tmp_path: Path) -> None:
+def test_workers_with_another_version_are_refused(tmp_path: Path) -> None:
     other = worker_environ(tmp_path / "other", "import rocwheel\nrocwheel.__version__ = '0.0.9'\n")
     with started_cluster(tmp_path / "cluster", [other]) as cluster:
         process = build(SAMPLE_SDK, tmp_path / "out", cluster.address)
@@ -299,7 +297,7 @@ def test_workers_of_another_version_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_a_worker_lost_while_versions_are_compared_ends_no_build(tmp_path: Path) -> None:
+def test_losing_a_worker_during_the_version_check_does_not_stop_the_build(tmp_path: Path) -> None:
     mark = tmp_path / "died"
     dying = worker_environ(tmp_path / "dying", DYING.format(mark=str(mark)))
     with started_cluster(tmp_path / "cluster", [dying, {}]) as cluster:
@@ -310,7 +308,7 @@ def test_a_worker_lost_while_versions_are_compared_ends_no_build(tmp_path: Path)
 
 
 @pytest.mark.deep
-def test_a_scheduler_lost_in_the_middle_is_told_in_one_line(tree: Path, tmp_path: Path) -> None:
+def test_losing_the_scheduler_during_the_build_is_reported_in_one_line(tree: Path, tmp_path: Path) -> None:
     with started_cluster(tmp_path / "cluster", [{}]) as cluster:
         process = build(tree, tmp_path, cluster.address)
         wait_for(lambda: has_pieces(tmp_path), process)
@@ -322,7 +320,7 @@ def test_a_scheduler_lost_in_the_middle_is_told_in_one_line(tree: Path, tmp_path
     assert "distributed" not in told
 
 
-def test_a_scheduler_lost_while_workers_are_asked_is_told() -> None:
+def test_losing_the_scheduler_during_the_worker_checks_is_reported() -> None:
     class LostClient:
         scheduler = SimpleNamespace(address="tcp://lost:1")
 
@@ -352,7 +350,7 @@ main()
 
 @pytest.mark.deep
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://", "just-a-name"])
-def test_a_scheduler_that_cannot_be_reached_is_an_error(address: str, tmp_path: Path) -> None:
+def test_an_unreachable_scheduler_is_an_error(address: str, tmp_path: Path) -> None:
     words = ["build", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(tmp_path), "--scheduler", address]
     done = subprocess.run([sys.executable, "-c", IMPATIENT, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, f"{address}: can't be reached (" in done.stderr, "Traceback" in done.stderr) == (
@@ -362,13 +360,13 @@ def test_a_scheduler_that_cannot_be_reached_is_an_error(address: str, tmp_path: 
     ), done.stderr
 
 
-def test_a_build_on_this_machine_writes_to_no_url() -> None:
+def test_a_local_build_cannot_write_to_a_url() -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", "s3://bucket/x")
     told = "error: s3://bucket/x: is a URL, but this command can't write to URLs. "
     assert (done.returncode, told in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("dest", ["https://example.org/x", "s3://", "ftp://host/x"])
-def test_a_destination_that_cannot_be_written_to_is_refused(dest: str) -> None:
+def test_an_unsupported_destination_is_refused(dest: str) -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", dest, "--scheduler", "tcp://127.0.0.1:1")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr

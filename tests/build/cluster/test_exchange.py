@@ -42,7 +42,7 @@ def make(path: Path, data: bytes) -> FileRange:
 
 
 @pytest.mark.parametrize("size", [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])
-def test_a_file_is_read_through_the_exchange_at_any_range(size: int, exchange: Exchange, tmp_path: Path) -> None:
+def test_any_range_of_a_staged_file_can_be_read(size: int, exchange: Exchange, tmp_path: Path) -> None:
     data = bytes(range(251)) * (size // 251 + 1)
     original = make(tmp_path / "file", data[:size])
     (member,) = Staging(exchange, all_files=True).place((placed(original),))
@@ -55,23 +55,21 @@ def test_a_file_is_read_through_the_exchange_at_any_range(size: int, exchange: E
             assert source.part(start, stop).read() == original_data[start:stop]
 
 
-def test_small_files_share_an_object_and_an_empty_one_has_none(exchange: Exchange, tmp_path: Path) -> None:
+def test_small_files_share_an_object_and_an_empty_file_has_none(exchange: Exchange, tmp_path: Path) -> None:
     files = [make(tmp_path / str(number), str(number).encode() * number) for number in range(4)]
     members = Staging(exchange, all_files=True).place(tuple(map(placed, files)))
     assert [source_of(member).read() for member in members] == [b"", b"1", b"22", b"333"]
     assert len({source_of(member).path for member in members[1:]}) == 1
 
 
-def test_a_file_that_workers_share_keeps_its_path_and_loses_what_machines_number(
-    exchange: Exchange, tmp_path: Path
-) -> None:
+def test_a_file_shared_with_workers_keeps_only_its_portable_facts(exchange: Exchange, tmp_path: Path) -> None:
     original = make(tmp_path / "file", b"data")
     (member,) = Staging(exchange, all_files=False).place((placed(original),))
     assert source_of(member) == original.for_any_machine()
     assert not (tmp_path / "exchange/inputs").exists()
 
 
-def test_a_range_of_a_nameless_file_goes_through_the_exchange(exchange: Exchange, tmp_path: Path) -> None:
+def test_a_range_of_an_unnamed_file_is_staged(exchange: Exchange, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"..data..")
     original = FileRange(str(tmp_path / "file"), 2, 4)
     (member,) = Staging(exchange, all_files=False).place((placed(original),))
@@ -79,7 +77,7 @@ def test_a_range_of_a_nameless_file_goes_through_the_exchange(exchange: Exchange
     assert source_of(member).read() == b"data"
 
 
-def test_a_member_comes_back_as_it_was_stored(exchange: Exchange, tmp_path: Path) -> None:
+def test_a_stored_member_is_loaded_unchanged(exchange: Exchange, tmp_path: Path) -> None:
     file = placed(make(tmp_path / "file", b"data")).member
     assert isinstance(file, FileMember)
     tar = TarMember("devel.tar", "xz", (TarEntry("a", 0o644, file), TarEntry("b", 0o777, link="a")))
@@ -90,13 +88,13 @@ def test_a_member_comes_back_as_it_was_stored(exchange: Exchange, tmp_path: Path
 
 
 @pytest.mark.parametrize("data", [b"", b"\x81\xa1a\x01", b"\x81\xa1\xffa", b"\x91" * 3000])
-def test_a_damaged_member_is_refused_by_its_place(exchange: Exchange, data: bytes) -> None:
+def test_a_damaged_member_is_refused_with_its_path(exchange: Exchange, data: bytes) -> None:
     exchange.store().put("members/7-0", data, create=True)
     with pytest.raises(WorkError, match=r"exchange/members/7-0: is not the member that the build stored"):
         exchange.load_member("members/7-0")
 
 
-def test_a_shared_file_that_was_replaced_is_not_read(exchange: Exchange, tmp_path: Path) -> None:
+def test_a_shared_file_that_was_replaced_is_refused(exchange: Exchange, tmp_path: Path) -> None:
     shared = make(tmp_path / "file", b"data").for_any_machine()
     (tmp_path / "other").write_bytes(b"other data")
     (tmp_path / "other").replace(tmp_path / "file")
@@ -104,7 +102,7 @@ def test_a_shared_file_that_was_replaced_is_not_read(exchange: Exchange, tmp_pat
         shared.read()
 
 
-def test_a_copy_with_the_same_size_and_time_is_the_same_on_any_machine(tmp_path: Path) -> None:
+def test_a_copy_with_the_same_size_and_time_is_accepted_on_any_machine(tmp_path: Path) -> None:
     original = make(tmp_path / "file", b"data")
     shutil.copy2(tmp_path / "file", tmp_path / "copy")
     (tmp_path / "copy").replace(tmp_path / "file")
@@ -113,14 +111,14 @@ def test_a_copy_with_the_same_size_and_time_is_the_same_on_any_machine(tmp_path:
         original.read()
 
 
-def test_a_worker_makes_no_folder_anew_that_went_with_its_build(exchange: Exchange, tmp_path: Path) -> None:
+def test_a_worker_does_not_recreate_the_removed_folder_of_a_build(exchange: Exchange, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "exchange")
     with pytest.raises(WorkError, match="No such file or directory"), exchange.new_piece():
         pass
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_worker_reads_files_of_one_build_after_another(tmp_path: Path) -> None:
+def test_a_worker_can_read_files_of_several_builds_in_turn(tmp_path: Path) -> None:
     for number in range(5):
         made = Exchange(str(tmp_path / f"inputs/{number}"))
         source = FileRange(made.input_path(1, 4), 0, 4, FileStamp(0, 0, 0, 0, 0, 1))
@@ -128,7 +126,7 @@ def test_a_worker_reads_files_of_one_build_after_another(tmp_path: Path) -> None
         assert source_of(placed(source)).read() == b"dat%d" % number
 
 
-def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(exchange: Exchange, tmp_path: Path) -> None:
+def test_many_small_files_are_staged_in_linear_time(exchange: Exchange, tmp_path: Path) -> None:
     file = make(tmp_path / "file", bytes(20_000))
     parts = [file.part(start, start + 10) for start in range(0, 20_000, 10)]
     members = Staging(exchange, all_files=True).place(tuple(map(placed, parts)))
@@ -136,7 +134,7 @@ def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(excha
     assert len(list((tmp_path / "exchange/inputs").glob("*/*"))) == 1
 
 
-def test_two_chunks_are_on_their_way_at_a_time_and_never_more(
+def test_exactly_two_chunks_are_transferred_at_a_time(
     exchange: Exchange, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both wait for one another: one at a time would wait for ever."""
@@ -159,7 +157,7 @@ def test_two_chunks_are_on_their_way_at_a_time_and_never_more(
     assert (most, now) == (2, 0)
 
 
-def test_what_fails_on_its_way_is_told(exchange: Exchange, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_transfer_is_reported(exchange: Exchange, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         source, found = "s3://bucket", "is full"
         raise WorkError(source, found)

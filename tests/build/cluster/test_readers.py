@@ -45,7 +45,7 @@ def telling(size: int) -> Callable[[Path], ReadContext]:
     return lambda path: ReadContext(path.name, size, str(path))
 
 
-def test_what_was_read_comes_in_order(files: list[Path]) -> None:
+def test_results_are_returned_in_order(files: list[Path]) -> None:
     found = ClusterReaders(PlainCluster()).map(read, files, telling(1))
     assert list(found) == ["file-0", "file-1", "file-2", "<file-3>", "file-4"]
 
@@ -58,18 +58,18 @@ def test_what_was_read_comes_in_order(files: list[Path]) -> None:
         (200 * MIB, ["file-0", "file-1", "file-2", "file-3", "file-4"]),
     ],
 )
-def test_a_job_has_files_of_64_mib_or_one(files: list[Path], size: int, expected: list[str]) -> None:
+def test_a_job_has_files_of_64_mib_in_total_or_a_single_file(files: list[Path], size: int, expected: list[str]) -> None:
     cluster = PlainCluster()
     ClusterReaders(cluster).map(read, files, telling(size))
     assert cluster.submitted == expected
 
 
-def test_a_file_that_ends_every_worker_is_named(files: list[Path]) -> None:
+def test_a_file_that_kills_every_worker_is_reported_by_name(files: list[Path]) -> None:
     with pytest.raises(PoisonedJobError, match=r"^file-3: kills every worker"):
         ClusterReaders(PlainCluster()).map(deadly, files, telling(1))
 
 
-def test_nothing_is_read_of_nothing() -> None:
+def test_reading_no_files_returns_nothing() -> None:
     assert list(ClusterReaders(PlainCluster()).map(read, [], telling(1))) == []
 
 
@@ -84,7 +84,7 @@ class Elsewhere(PlainCluster):
         return {"tcp://one": first, "tcp://two": function(*arguments)}
 
 
-def test_a_worker_without_a_file_is_named_before_anything_is_read(files: list[Path]) -> None:
+def test_a_worker_without_access_to_a_file_is_reported_before_reading(files: list[Path]) -> None:
     cluster = Elsewhere()
     with pytest.raises(AccessError) as caught:
         ClusterReaders(cluster).map(read, files, telling(1))

@@ -56,14 +56,14 @@ def keep(found: list[int]) -> Callable[[Job, int], list[Job]]:
     return take
 
 
-def test_all_jobs_are_done_and_never_more_at_a_time_than_the_cluster_takes() -> None:
+def test_all_jobs_are_done_within_the_capacity_of_the_cluster() -> None:
     cluster = PlainCluster(capacity=3)
     found: list[int] = []
     do_jobs(cluster, iter(jobs(10)), keep(found))
     assert (sorted(found), cluster.most) == ([0, 2, 4, 6, 8, 10, 12, 14, 16, 18], 3)
 
 
-def test_jobs_that_follow_on_a_job_are_done_too() -> None:
+def test_follow_up_jobs_are_also_done() -> None:
     cluster = PlainCluster()
     found: list[int] = []
 
@@ -75,7 +75,7 @@ def test_jobs_that_follow_on_a_job_are_done_too() -> None:
     assert found == [2, 4, 8]
 
 
-def test_a_job_that_ends_workers_is_named_and_those_beside_it_are_done() -> None:
+def test_a_job_that_kills_workers_is_reported_and_the_other_jobs_are_done() -> None:
     cluster = PlainCluster()
     found: list[int] = []
     mixed = [*jobs(2), Job("bad.so", die, (0,)), *jobs(2)]
@@ -85,7 +85,7 @@ def test_a_job_that_ends_workers_is_named_and_those_beside_it_are_done() -> None
     assert found == [0, 2]
 
 
-def test_suspects_that_were_not_to_blame_are_done_after_all() -> None:
+def test_innocent_suspects_are_retried_successfully() -> None:
     left = [DeadlyError()]
 
     def stumble(number: int) -> int:
@@ -99,7 +99,7 @@ def test_suspects_that_were_not_to_blame_are_done_after_all() -> None:
     assert found == [1, 2]
 
 
-def test_a_suspect_is_done_again_in_its_parts_so_that_the_part_to_blame_is_named() -> None:
+def test_a_suspect_is_retried_in_parts_to_identify_the_faulty_part() -> None:
     parts = (Job("good.so", double, (1,)), Job("bad.so", die, (2,)))
     found: list[int] = []
     with pytest.raises(PoisonedJobError, match=r"^bad\.so: kills every worker"):
@@ -107,14 +107,14 @@ def test_a_suspect_is_done_again_in_its_parts_so_that_the_part_to_blame_is_named
     assert found == [2]
 
 
-def test_an_error_of_rocwheel_is_raised_as_it_is() -> None:
+def test_a_rocwheel_error_is_raised_unchanged() -> None:
     error = InputError("file.so", "is broken")
     with pytest.raises(InputError) as caught:
         do_jobs(PlainCluster(), [Job("group", fail, (error,))], lambda *_: ())
     assert caught.value is error
 
 
-def test_another_error_names_what_the_job_worked_on() -> None:
+def test_any_other_error_names_the_input_of_the_job() -> None:
     with pytest.raises(WorkError) as caught:
         do_jobs(PlainCluster(), [Job("core: lib/a.so", fail, (ValueError("odd"),))], lambda *_: ())
     assert (
@@ -122,7 +122,7 @@ def test_another_error_names_what_the_job_worked_on() -> None:
     )
 
 
-def test_a_worker_without_memory_is_told_what_helps() -> None:
+def test_the_error_for_a_worker_without_memory_suggests_more_memory() -> None:
     with pytest.raises(WorkError, match="Allow more memory"):
         do_jobs(PlainCluster(), [Job("core: lib/a.so", fail, (MemoryError(),))], lambda *_: ())
 
@@ -131,14 +131,14 @@ def with_version(name: str, version: str) -> WorkerFacts:
     return msgspec.structs.replace(worker_facts(), versions={**worker_facts().versions, name: version})
 
 
-def test_workers_like_this_process_are_taken() -> None:
+def test_workers_with_the_same_facts_as_this_process_are_accepted() -> None:
     check_workers({"tcp://a": worker_facts(), "tcp://b": worker_facts()})
 
 
 @pytest.mark.parametrize(
     "library", ["rocwheel", "Python", "deflate", "zlib-ng", "libzstd", "machine", "rocwheel source hash", "msgspec"]
 )
-def test_a_worker_of_another_version_is_named_with_both_versions(library: str) -> None:
+def test_a_worker_with_another_version_is_reported_with_both_versions(library: str) -> None:
     with pytest.raises(VersionError) as caught:
         check_workers({"tcp://a": worker_facts(), "tcp://b": with_version(library, "0.0.9")})
     here = worker_facts().versions[library]
@@ -148,36 +148,36 @@ def test_a_worker_of_another_version_is_named_with_both_versions(library: str) -
     )
 
 
-def test_every_worker_that_differs_is_named() -> None:
+def test_every_worker_that_differs_is_reported() -> None:
     other = with_version("rocwheel", "0.0.9")
     with pytest.raises(ProblemsError, match=r"(?s)2 problems.*tcp://a: has.*tcp://b: has"):
         check_workers({"tcp://a": other, "tcp://b": other})
 
 
-def test_a_worker_whose_codec_makes_other_bytes_is_named_though_its_versions_are_the_same() -> None:
+def test_a_worker_whose_codec_produces_different_bytes_is_reported() -> None:
     other = msgspec.structs.replace(worker_facts(), samples={**worker_facts().samples, "zlib-ng": "0" * 16})
     found = "tcp://a: compresses a sample to different bytes than the machine that started the build: zlib-ng"
     with pytest.raises(VersionError, match=found):
         check_workers({"tcp://a": other})
 
 
-def test_a_worker_without_rocwheel_is_told_what_it_lacks() -> None:
+def test_the_error_for_a_worker_without_rocwheel_names_the_missing_module() -> None:
     with pytest.raises(VersionError) as caught:
         check_workers({"tcp://a": ModuleNotFoundError("No module named 'rocwheel'", name="rocwheel")})
     assert str(caught.value).startswith(f"tcp://a: lacks the module rocwheel; expected rocwheel {__version__}")
 
 
-def test_the_facts_of_this_process_have_each_codec() -> None:
+def test_the_facts_of_this_process_include_each_codec() -> None:
     assert sorted(worker_facts().samples) == ["libdeflate", "xz", "zlib-ng", "zstd"]
 
 
 @pytest.mark.parametrize(("machines", "is_here"), [([], True), (["elsewhere"], False)])
-def test_workers_are_here_if_none_is_on_another_machine(machines: list[str], is_here: bool) -> None:
+def test_workers_are_local_unless_one_is_on_another_machine(machines: list[str], is_here: bool) -> None:
     others = {machine: msgspec.structs.replace(worker_facts(), machine=machine) for machine in machines}
     assert are_all_here({"tcp://a": worker_facts(), **others}) is is_here
 
 
-def test_a_worker_that_joins_during_the_work_tells_which_versions_differ() -> None:
+def test_a_worker_that_joins_later_with_another_version_is_refused() -> None:
     with pytest.raises(VersionError) as caught:
         require_like(with_version("libzstd", "0.0.9"))
     here = worker_facts().versions["libzstd"]
@@ -187,22 +187,22 @@ def test_a_worker_that_joins_during_the_work_tells_which_versions_differ() -> No
     )
 
 
-def test_a_worker_that_joins_during_the_work_tells_which_codec_differs() -> None:
+def test_a_worker_that_joins_later_with_a_different_codec_is_refused() -> None:
     other = msgspec.structs.replace(worker_facts(), samples={**worker_facts().samples, "xz": "0" * 16})
     with pytest.raises(VersionError, match=r": joined later, and compresses a sample to different bytes .*: xz"):
         require_like(other)
 
 
-def test_a_worker_that_joins_during_the_work_and_is_the_same_takes_part() -> None:
+def test_a_worker_that_joins_later_with_the_same_facts_is_accepted() -> None:
     require_like(msgspec.structs.replace(worker_facts(), machine="elsewhere"))
 
 
 @pytest.mark.parametrize("address", ["tcp://host:8786", "host:8786", "127.0.0.1:8786", "[::1]:8786", "host"])
-def test_an_address_is_taken_as_it_is(address: str) -> None:
+def test_an_address_is_used_unchanged(address: str) -> None:
     assert read_address(address) == address
 
 
-def test_the_address_in_a_schedulers_file_is_taken(tmp_path: Path) -> None:
+def test_the_address_is_read_from_a_scheduler_file(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.json"
     file.write_text('{"type": "Scheduler", "id": "Scheduler-1", "address": "tcp://10.0.0.1:8786", "workers": {}}')
     assert read_address(str(file)) == "tcp://10.0.0.1:8786"
@@ -211,7 +211,7 @@ def test_the_address_in_a_schedulers_file_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"x\n", b"{}", b"[1]", b'{"address": 5}', b"\xff\xfe", b'{"address": "tcp:', b"[" * 60000]
 )
-def test_a_file_that_no_scheduler_wrote_is_refused(data: bytes, tmp_path: Path) -> None:
+def test_a_file_not_written_by_a_scheduler_is_refused(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "other"
     file.write_bytes(data)
     with pytest.raises(InputError, match="other: is not a scheduler file ") as caught:
@@ -220,17 +220,17 @@ def test_a_file_that_no_scheduler_wrote_is_refused(data: bytes, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["/nonexistent", "no-such-file.json", "no/such/file"])
-def test_a_missing_file_is_called_that(name: str) -> None:
+def test_a_missing_scheduler_file_is_reported_as_missing(name: str) -> None:
     with pytest.raises(InputError, match=f"^{name}: does not exist; expected the address of a Dask scheduler"):
         read_address(name)
 
 
-def test_a_folder_is_no_scheduler_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_scheduler_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Pass a file instead of a folder"):
         read_address(str(tmp_path))
 
 
-def test_nothing_is_no_address() -> None:
+def test_an_empty_address_is_refused() -> None:
     with pytest.raises(InputError, match=r"^--scheduler: is empty; expected the address of a Dask scheduler"):
         read_address("")
 
@@ -250,7 +250,7 @@ def test_nothing_is_no_address() -> None:
         ("words.json", "words.json: can't be reached (missing port number in address 'words'); expected the address "),
     ],
 )
-def test_what_is_no_scheduler_is_told_at_once_in_one_line(
+def test_an_invalid_scheduler_is_refused_at_once_in_one_line(
     scheduler: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed", reason="distributed is not installed")

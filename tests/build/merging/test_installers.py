@@ -64,7 +64,7 @@ def dists(site: Path) -> list[str]:
         ("uv", "rocm[libraries,device-gfx1151]", []),
     ],
 )
-def test_this_machine_gets_what_was_built_for_its_platform(
+def test_installers_pick_the_packages_built_for_this_platform(
     dist: Path, tool: str, requirement: str, devices: list[str]
 ) -> None:
     site = install(tool, dist, requirement)
@@ -72,7 +72,7 @@ def test_this_machine_gets_what_was_built_for_its_platform(
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_a_choice_is_made_among_the_packages_of_the_platform(dist: Path, tool: str) -> None:
+def test_the_selector_chooses_among_the_packages_for_the_platform(dist: Path, tool: str) -> None:
     site = install(tool, dist, "rocm[device]", ROCM_SDK_TARGET_FAMILY="gfx942")
     assert dists(site) == ["rocm", "rocm_sdk_core", "rocm_sdk_device_gfx942"]
     assert (
@@ -81,7 +81,7 @@ def test_a_choice_is_made_among_the_packages_of_the_platform(dist: Path, tool: s
     )
 
 
-def test_markers_bring_what_was_built_for_windows_there(dist: Path) -> None:
+def test_on_windows_the_markers_select_the_windows_packages(dist: Path) -> None:
     site = install("pip", dist, "rocm")
     metadata = Metadata.from_email((site / "rocm-7.0.0.dist-info/METADATA").read_bytes())
 
@@ -96,7 +96,7 @@ def test_markers_bring_what_was_built_for_windows_there(dist: Path) -> None:
     assert brought("libraries") == ["rocm-sdk-libraries"]
 
 
-def test_a_wheel_that_is_built_on_windows_has_the_facts_of_windows(dist: Path) -> None:
+def test_a_wheel_built_on_windows_has_the_windows_facts(dist: Path) -> None:
     build_info = SimpleNamespace(**facts_of(dist / "rocm-7.0.0.tar.gz"))
     added = take_facts(build_info, "win32")
     assert build_info.LIBRARIES["amdhip64"]["pattern"] == "amdhip64*.dll"
@@ -105,7 +105,7 @@ def test_a_wheel_that_is_built_on_windows_has_the_facts_of_windows(dist: Path) -
 
 
 @pytest.mark.parametrize(("built_on", "runs_on"), [("linux", "win32"), ("win32", "linux")])
-def test_a_wheel_has_the_facts_of_the_platform_that_it_runs_on_wherever_it_was_built(
+def test_a_wheel_uses_the_facts_of_the_platform_where_it_runs(
     dist: Path, monkeypatch: pytest.MonkeyPatch, built_on: str, runs_on: str
 ) -> None:
     there = facts_of(dist / "rocm-7.0.0.tar.gz")
@@ -128,7 +128,7 @@ def test_a_wheel_has_the_facts_of_the_platform_that_it_runs_on_wherever_it_was_b
         ("aarch64-unknown-linux-gnu", "rocm[device-gfx1100]", []),
     ],
 )
-def test_no_platform_loses_its_gpus_to_another_by_uv(
+def test_uv_resolves_all_gpus_on_every_platform(
     tmp_path: Path, platform: str, requirement: str, devices: list[str]
 ) -> None:
     found = compiled(tmp_path, platform, requirement, plans(tmp_path))
@@ -136,7 +136,7 @@ def test_no_platform_loses_its_gpus_to_another_by_uv(
 
 
 @pytest.mark.parametrize("platform", ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"])
-def test_without_a_merge_one_platform_would_lose_them(tmp_path: Path, platform: str) -> None:
+def test_without_a_merge_one_platform_would_lose_its_gpus(tmp_path: Path, platform: str) -> None:
     # What the reference does: the upload of the second platform takes the place of the first one's.
     found = compiled(tmp_path, platform, "rocm[device-all]", plans(tmp_path)[-1:])
     assert found == ["rocm", "rocm-sdk-core", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx1151"]

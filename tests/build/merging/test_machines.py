@@ -30,7 +30,7 @@ def builds(tmp_path: Path) -> list[Path]:
     ]
 
 
-def test_gpus_of_one_machine_get_its_marker(tmp_path: Path) -> None:
+def test_gpus_available_on_one_machine_get_a_machine_marker(tmp_path: Path) -> None:
     info = merged(tmp_path, *builds(tmp_path))
     assert (info["PLATFORMS"], info["MACHINES"]) == (
         ["linux", "win32"],
@@ -54,15 +54,13 @@ def test_gpus_of_one_machine_get_its_marker(tmp_path: Path) -> None:
         ("win32", "AMD64", ["gfx1100"]),
     ],
 )
-def test_a_machine_chooses_from_its_own_gpus(tmp_path: Path, platform: str, machine: str, families: list[str]) -> None:
+def test_a_machine_chooses_only_its_own_gpus(tmp_path: Path, platform: str, machine: str, families: list[str]) -> None:
     build_info = SimpleNamespace(**merged(tmp_path, *builds(tmp_path)))
     take_facts(build_info, platform, machine)
     assert [name for name, row in build_info.FAMILIES.items() if platform in row["platforms"]] == families
 
 
-def test_a_wheel_for_another_platform_has_the_facts_of_the_machine_that_it_runs_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_uses_the_facts_of_the_machine_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = merged(tmp_path, *builds(tmp_path))
     added = take_facts(SimpleNamespace(**there), "win32", "AMD64")
     monkeypatch.setattr("sys.platform", "linux")
@@ -79,7 +77,7 @@ def test_machines_with_the_same_gpus_need_no_markers(tmp_path: Path) -> None:
     assert {**facts_of(one), "MACHINES": 0, "BY_PLATFORM": {}} == {**info, "MACHINES": 0}
 
 
-def test_what_was_merged_for_machines_can_be_merged_again(tmp_path: Path) -> None:
+def test_a_selector_merged_for_several_machines_can_be_merged_again(tmp_path: Path) -> None:
     x86, arm, win = builds(tmp_path)
     at_once = merged(tmp_path / "once", x86, arm, win)
     merged(tmp_path / "first", arm, x86)
@@ -96,7 +94,7 @@ def test_what_was_merged_for_machines_can_be_merged_again(tmp_path: Path) -> Non
         ("any", {"linux": []}),
     ],
 )
-def test_a_build_says_its_platform_and_machine_by_its_tag(
+def test_the_platform_and_machine_of_a_build_come_from_its_tag(
     tmp_path: Path, tag: str | None, machines: dict[str, list[str]]
 ) -> None:
     info = facts_of(write_selector(tmp_path, "gfx942", options=PlanOptions(version="7.0.0", platform_tag=tag)))
@@ -107,7 +105,7 @@ def test_a_build_says_its_platform_and_machine_by_its_tag(
     )
 
 
-def test_one_family_with_two_lists_of_gpus_on_one_platform_is_refused(tmp_path: Path) -> None:
+def test_a_family_with_two_gpu_lists_on_one_platform_is_refused(tmp_path: Path) -> None:
     def families(**rows: list[str]) -> dict[str, Any]:
         named = {name: {"targets": targets, "platforms": ["linux"]} for name, targets in rows.items()}
         return {"LAYOUT": "per-family", "FAMILIES": named}
@@ -124,7 +122,7 @@ def test_one_family_with_two_lists_of_gpus_on_one_platform_is_refused(tmp_path: 
     )
 
 
-def test_an_extra_that_asks_for_two_versions_is_refused(tmp_path: Path) -> None:
+def test_an_extra_that_requires_two_versions_is_refused(tmp_path: Path) -> None:
     def other(info: dict[str, Any]) -> dict[str, Any]:
         return {"EXTRAS": {**info["EXTRAS"], "libraries": [["rocm-sdk-libraries==7.0.1", ""]]}}
 

@@ -34,7 +34,7 @@ def merged(tmp_path: Path, *paths: Path, default_family: str = "") -> dict[str, 
     return facts_of(tmp_path / "merged/rocm-7.0.0.tar.gz")
 
 
-def test_a_selector_that_is_for_other_gpus_is_not_replaced(tmp_path: Path) -> None:
+def test_a_selector_for_other_gpus_is_not_overwritten(tmp_path: Path) -> None:
     first = write_selector(tmp_path / "first", "gfx906", "gfx942")
     second = write_selector(tmp_path / "second", "gfx942", "gfx1030")
     before = first.read_bytes()
@@ -47,13 +47,13 @@ def test_a_selector_that_is_for_other_gpus_is_not_replaced(tmp_path: Path) -> No
     assert first.read_bytes() == before
 
 
-def test_a_selector_for_fewer_gpus_is_replaced(tmp_path: Path) -> None:
+def test_a_selector_for_fewer_gpus_is_overwritten(tmp_path: Path) -> None:
     paths = [write_selector(tmp_path / gpu, gpu) for gpu in ("gfx906", "gfx1030")]
     merged(tmp_path, *paths[:1])
     assert [*merged(tmp_path, *paths)["FAMILIES"]] == ["gfx906", "gfx1030"]
 
 
-def test_what_is_no_selector_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_selector_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "merged").mkdir()
     (tmp_path / "merged/rocm-7.0.0.tar.gz").write_text("mine")
     with pytest.raises(
@@ -62,7 +62,7 @@ def test_what_is_no_selector_is_not_replaced(tmp_path: Path) -> None:
         merged(tmp_path, write_selector(tmp_path / "first", "gfx906"))
 
 
-def test_platforms_keep_all_their_gpus_with_markers(tmp_path: Path) -> None:
+def test_all_platforms_keep_all_their_gpus_with_markers(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942", "gfx1100")
     win = write_selector(tmp_path / "win", "gfx1100", "gfx1151", change=windows)
     info = merged(tmp_path, linux, win)
@@ -86,7 +86,7 @@ def test_platforms_keep_all_their_gpus_with_markers(tmp_path: Path) -> None:
     assert extras["device-gfx906"] == [[refusal, ""]]
 
 
-def test_builds_of_one_platform_keep_all_their_gpus_without_markers(tmp_path: Path) -> None:
+def test_builds_for_one_platform_keep_all_their_gpus_without_markers(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx1100")
     info = merged(tmp_path, one, two)
@@ -95,7 +95,7 @@ def test_builds_of_one_platform_keep_all_their_gpus_without_markers(tmp_path: Pa
     assert info["BY_PLATFORM"] == {}
 
 
-def test_the_order_and_the_place_do_not_show_in_the_bytes(tmp_path: Path) -> None:
+def test_the_order_and_the_location_of_selectors_do_not_change_the_bytes(tmp_path: Path) -> None:
     paths = [
         write_selector(tmp_path / "a", "gfx942"),
         write_selector(tmp_path / "b", "gfx1100"),
@@ -120,7 +120,7 @@ def test_a_merged_selector_can_be_merged_again(tmp_path: Path) -> None:
     assert merged(tmp_path / "twice", first, parts[1]) == at_once
 
 
-def test_a_selector_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+def test_a_selector_given_twice_counts_once(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     other = write_selector(tmp_path / "other", "gfx942")
     result = merge_selectors([one, other, one], tmp_path / "merged")
@@ -128,7 +128,7 @@ def test_a_selector_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     assert facts_of(tmp_path / "merged/rocm-7.0.0.tar.gz")["FAMILIES"] == facts_of(one)["FAMILIES"]
 
 
-def test_facts_that_differ_between_platforms_stand_by_platform(tmp_path: Path) -> None:
+def test_facts_that_differ_between_platforms_are_stored_by_platform(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942")
     win = write_selector(tmp_path / "win", "gfx1151", change=windows)
     info = merged(tmp_path, win, linux)
@@ -136,7 +136,7 @@ def test_facts_that_differ_between_platforms_stand_by_platform(tmp_path: Path) -
     assert info["BY_PLATFORM"] == {"win32": {"LIBRARIES": facts_of(win)["LIBRARIES"]}}
 
 
-def test_a_gpu_is_served_by_another_package_on_each_platform(tmp_path: Path) -> None:
+def test_a_gpu_may_be_served_by_different_packages_on_each_platform(tmp_path: Path) -> None:
     def serving(info: dict[str, Any]) -> dict[str, Any]:
         rows = {name: {**row, "targets": ["gfx1030", "gfx1031"]} for name, row in info["FAMILIES"].items()}
         return {"FAMILIES": rows, "EXTRAS": {**info["EXTRAS"], "device-gfx1031": info["EXTRAS"]["device-gfx1030"]}}
@@ -151,7 +151,7 @@ def test_a_gpu_is_served_by_another_package_on_each_platform(tmp_path: Path) -> 
     assert info["EXTRAS"]["device-gfx1031"] == [["rocm-sdk-device-gfx1030==7.0.0", "sys_platform == 'linux'"]]
 
 
-def test_a_package_of_its_own_suits_a_gpu_better_than_another_builds(tmp_path: Path) -> None:
+def test_a_dedicated_package_for_a_gpu_is_preferred_over_a_compatible_package(tmp_path: Path) -> None:
     def serving(info: dict[str, Any]) -> dict[str, Any]:
         rows = {name: {**row, "targets": ["gfx1030", "gfx1031"]} for name, row in info["FAMILIES"].items()}
         return {"FAMILIES": rows, "EXTRAS": {**info["EXTRAS"], "device-gfx1031": info["EXTRAS"]["device-gfx1030"]}}
@@ -163,7 +163,7 @@ def test_a_package_of_its_own_suits_a_gpu_better_than_another_builds(tmp_path: P
     assert info["EXTRAS"]["device-gfx1031"] == [["rocm-sdk-device-gfx1031==7.0.0", ""]]
 
 
-def test_the_list_for_scripts_says_the_same(tmp_path: Path) -> None:
+def test_requires_txt_lists_the_same_requirements(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942")
     win = write_selector(tmp_path / "win", "gfx1151", change=windows)
     merged(tmp_path, win, linux)
@@ -176,7 +176,7 @@ def test_the_list_for_scripts_says_the_same(tmp_path: Path) -> None:
     (("gfx942", "gfx942"), "gfx942"),
     (("", ""), ""),
 ])  # fmt: skip
-def test_a_default_that_somebody_chose_stays(tmp_path: Path, defaults: tuple[str, str], expected: str) -> None:
+def test_an_explicit_default_is_kept(tmp_path: Path, defaults: tuple[str, str], expected: str) -> None:
     one, two = (
         write_selector(tmp_path / str(number), *targets, change=partial(_with_default, default))
         for number, (targets, default) in enumerate(
@@ -190,7 +190,7 @@ def _with_default(default: str, _: dict[str, Any]) -> dict[str, Any]:
     return {"DEFAULT_FAMILY": default}
 
 
-def test_a_default_that_nobody_had_to_choose_is_none_of_many(tmp_path: Path) -> None:
+def test_an_implicit_default_is_dropped_when_there_are_several_families(tmp_path: Path) -> None:
     one, two = write_selector(tmp_path / "one", "gfx942"), write_selector(tmp_path / "two", "gfx1100")
     assert facts_of(one)["DEFAULT_FAMILY"] == "gfx942"
     assert merged(tmp_path, one, two)["DEFAULT_FAMILY"] == ""
@@ -213,7 +213,7 @@ def _renamed(info: dict[str, Any]) -> dict[str, Any]:
     return {"PACKAGES": {**info["PACKAGES"], "core": core}, "SELECTED": {"device": "other-device-{family}==7.0.0"}}
 
 
-def test_builds_with_other_names_are_refused_with_all_that_differs(tmp_path: Path) -> None:
+def test_builds_with_other_names_are_refused_with_all_differences(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx1100", change=_renamed)
     with pytest.raises(ProblemsError) as caught:
@@ -227,7 +227,7 @@ def test_builds_with_other_names_are_refused_with_all_that_differs(tmp_path: Pat
     ]
 
 
-def test_selectors_of_other_releases_of_rocwheel_are_refused(tmp_path: Path) -> None:
+def test_selectors_from_other_rocwheel_releases_are_refused(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx1100", files={"src/rocm_sdk/_cli.py": "pass\n"})
     with pytest.raises(
@@ -236,7 +236,7 @@ def test_selectors_of_other_releases_of_rocwheel_are_refused(tmp_path: Path) -> 
         merge_selectors([one, two], tmp_path / "merged")
 
 
-def test_defaults_that_differ_are_refused(tmp_path: Path) -> None:
+def test_conflicting_defaults_are_refused(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942", "gfx906", change=lambda _: {"DEFAULT_FAMILY": "gfx906"})
     two = write_selector(tmp_path / "two", "gfx942", "gfx1100", change=lambda _: {"DEFAULT_FAMILY": "gfx1100"})
     with pytest.raises(InputError, match=r"have several defaults: gfx1100 in .*; gfx906 in .* Choose one with"):
@@ -250,7 +250,7 @@ def test_a_default_without_packages_is_refused(tmp_path: Path) -> None:
         merge_selectors([one], tmp_path / "merged", default_family="gfx1100")
 
 
-def test_a_selector_is_never_written_over_one_of_those_it_is_made_of(tmp_path: Path) -> None:
+def test_the_output_never_overwrites_an_input_selector(tmp_path: Path) -> None:
     one, two = write_selector(tmp_path / "one", "gfx942"), write_selector(tmp_path / "two", "gfx1100")
     before = one.read_bytes()
     with pytest.raises(InputError, match="is one of the selectors to merge"):
@@ -273,13 +273,13 @@ def test_a_selector_is_never_written_over_one_of_those_it_is_made_of(tmp_path: P
         ({"BY_PLATFORM": {"linux": 5}}, "has an invalid BY_PLATFORM"),
     ],
 )
-def test_facts_of_another_kind_are_refused(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
+def test_malformed_facts_are_refused(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
     one = write_selector(tmp_path / "one", "gfx942", change=lambda _: changed)
     with pytest.raises(InputError, match=re.escape(found)):
         merge_selectors([one], tmp_path / "merged")
 
 
-def test_what_is_no_selector_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_selectors_are_refused(tmp_path: Path) -> None:
     (tmp_path / "rocm-7.0.0-py3-none-any.whl").write_bytes(b"")
     (tmp_path / "rocm-7.0.0.tar.gz").write_bytes(b"\x1f\x8b damaged")
     with pytest.raises(ProblemsError) as caught:
@@ -288,7 +288,7 @@ def test_what_is_no_selector_is_refused(tmp_path: Path) -> None:
     assert found == ["rocm-7.0.0-py3-none-any.whl", "rocm-7.0.0.tar.gz", "absent.tar.gz"]
 
 
-def test_a_merged_selector_is_promoted_in_all_its_facts(tmp_path: Path) -> None:
+def test_promotion_changes_the_version_in_all_facts_of_a_merged_selector(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942")
     win = write_selector(tmp_path / "win", "gfx1151", change=lambda info: {**windows(info), "SELECTED": {}})
     merge_selectors([linux, win], tmp_path / "merged")
@@ -299,7 +299,7 @@ def test_a_merged_selector_is_promoted_in_all_its_facts(tmp_path: Path) -> None:
 BRACKETS = {"libraries": [["rocm-sdk-libraries; " + "(" * 5000, ""]]}
 
 
-def test_brackets_of_a_requirement_end_no_merge(tmp_path: Path) -> None:
+def test_deeply_nested_brackets_in_a_requirement_do_not_break_a_merge(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942", change=lambda _: {"EXTRAS": BRACKETS})
     win = write_selector(tmp_path / "win", "gfx1151", change=windows)
     assert merged(tmp_path, linux, win)["EXTRAS"]["libraries"][0] == [
@@ -308,14 +308,14 @@ def test_brackets_of_a_requirement_end_no_merge(tmp_path: Path) -> None:
     ]
 
 
-def test_a_selector_whose_extras_are_no_requirements_is_not_narrowed(tmp_path: Path) -> None:
+def test_a_selector_with_invalid_requirements_in_its_extras_is_not_narrowed(tmp_path: Path) -> None:
     info = facts_of(write_selector(tmp_path, "gfx942"))
     kept = KeptTargets.among(info, ["gfx942"])
     with pytest.raises(InputError, match=r"^a\.whl: has an invalid requirement \(more than 32 nested brackets"):
         kept.metadata(b"Metadata-Version: 2.1\n", {**info, "EXTRAS": BRACKETS}, "a.whl")
 
 
-def test_a_merged_selector_keeps_some_targets_of_each_platform(tmp_path: Path) -> None:
+def test_narrowing_a_merged_selector_keeps_targets_of_each_platform(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942", "gfx1100")
     win = write_selector(tmp_path / "win", "gfx1100", "gfx1151", change=windows)
     info = merged(tmp_path, linux, win)
@@ -336,7 +336,7 @@ _NAMES = ["FAMILIES", "PACKAGES", "LIBRARIES", "EXTRAS", "SELECTED", "BY_PLATFOR
 @pytest.mark.slow
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(_NAMES), value=_VALUES)
-def test_no_facts_end_it_with_a_traceback(tmp_path: Path, name: str, value: object) -> None:
+def test_no_facts_cause_a_traceback(tmp_path: Path, name: str, value: object) -> None:
     sdist = write_selector(tmp_path / "one", "gfx942")
     files = read_sdist(sdist)
     text = render_literals({**literals(files[BUILD_INFO].decode()), name: value})
@@ -346,7 +346,7 @@ def test_no_facts_end_it_with_a_traceback(tmp_path: Path, name: str, value: obje
 
 
 @pytest.mark.slow
-def test_a_killed_merge_leaves_the_selector_that_was_there_and_the_next_one_cleans_up(tmp_path: Path) -> None:
+def test_a_killed_merge_keeps_the_old_selector_and_the_next_merge_cleans_up(tmp_path: Path) -> None:
     one, two = write_selector(tmp_path / "one", "gfx942"), write_selector(tmp_path / "two", "gfx1100")
     merged(tmp_path, one)
     before = (tmp_path / "merged/rocm-7.0.0.tar.gz").read_bytes()

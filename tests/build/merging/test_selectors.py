@@ -33,7 +33,7 @@ X86, ARM = Place("linux", "x86_64"), Place("linux", "aarch64")
         ([{"linux": []}], [LINUX]),
     ],
 )
-def test_machines_are_told_apart_where_a_platform_has_several(
+def test_machines_are_distinguished_if_a_platform_has_several(
     builds: list[dict[str, list[str]]], places: list[Place]
 ) -> None:
     assert find_places(builds) == places
@@ -49,13 +49,13 @@ def test_machines_are_told_apart_where_a_platform_has_several(
         ([WINDOWS, ARM], "sys_platform == 'linux' and platform_machine == 'aarch64' or sys_platform == 'win32'"),
     ],
 )
-def test_a_marker_holds_in_these_places_alone(some: list[Place], marker: str) -> None:
+def test_a_marker_matches_only_the_given_places(some: list[Place], marker: str) -> None:
     among = [ARM, X86, WINDOWS]
     assert marker_of(some, among) == marker
     assert [place for place in among if place.meets(marker)] == [place for place in among if place in some]
 
 
-def test_a_place_is_called_by_its_platform_and_machine() -> None:
+def test_a_place_is_named_after_its_platform_and_machine() -> None:
     assert [ARM.key, WINDOWS.key] == ["linux aarch64", "win32"]
 
 
@@ -75,7 +75,7 @@ def merged_bytes(paths: list[Path], dest: Path) -> bytes:
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_plans_folders_and_sdists_give_the_same_bytes_in_any_order(tmp_path: Path, data: st.DataObject) -> None:
+def test_plans_folders_and_sdists_produce_the_same_bytes_in_any_order(tmp_path: Path, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(_BUILDS) - 1), min_size=1, unique=True))
     sdists = [write_selector(tmp_path / f"{one}/dist", *_BUILDS[one][0], change=_BUILDS[one][1]) for one in chosen]
     plans = [write_plan(tmp_path / f"{one}.json", *_BUILDS[one][0], change=_BUILDS[one][1]) for one in chosen]
@@ -87,12 +87,12 @@ def test_plans_folders_and_sdists_give_the_same_bytes_in_any_order(tmp_path: Pat
     assert merged_bytes(data.draw(st.permutations(forms)), tmp_path / "of-any") == expected
 
 
-def test_a_plan_and_what_was_built_of_it_count_once(tmp_path: Path) -> None:
+def test_a_plan_and_the_sdist_built_from_the_plan_count_once(tmp_path: Path) -> None:
     sdist, plan = write_selector(tmp_path / "built", "gfx942"), write_plan(tmp_path / "plan.json", "gfx942")
     assert len(read_selectors([sdist, plan, tmp_path / "built"])) == 1
 
 
-def test_the_families_of_a_build_are_found_in_its_folders(tmp_path: Path) -> None:
+def test_selectors_are_found_in_all_family_folders_of_a_build(tmp_path: Path) -> None:
     write_selector(tmp_path / "dist/one", "gfx942")
     write_selector(tmp_path / "dist/two", "gfx1100")
     found = read_selectors([tmp_path])
@@ -102,7 +102,7 @@ def test_the_families_of_a_build_are_found_in_its_folders(tmp_path: Path) -> Non
     ]
 
 
-def test_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> None:
     (tmp_path / "rocm-7.0.0-py3-none-any.whl").write_bytes(b"")
     with pytest.raises(InputError) as caught:
         read_selectors([tmp_path])
@@ -113,7 +113,7 @@ def test_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> No
     )
 
 
-def test_a_plan_of_a_selector_wheel_says_how_to_plan(tmp_path: Path) -> None:
+def test_the_error_for_a_plan_with_a_selector_wheel_suggests_an_sdist(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.json", "gfx942", options=PlanOptions(version="7.0.0", selector="wheel"))
     with pytest.raises(InputError, match=r"contains no selector sdist. Plan with --selector sdist"):
         read_selectors([plan])
@@ -144,7 +144,7 @@ def _plan_with(tmp_path: Path, **changed: object) -> Path:
         ({"files": 5}, "is not a plan (Expected `object`, got `int`"),
     ],
 )
-def test_a_hostile_plan_is_refused(tmp_path: Path, changed: dict[str, object], found: str) -> None:
+def test_a_malicious_plan_is_refused(tmp_path: Path, changed: dict[str, object], found: str) -> None:
     with pytest.raises(InputError, match=re.escape(found)):
         merge_selectors([_plan_with(tmp_path, **changed)], tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
@@ -159,13 +159,13 @@ def test_a_hostile_plan_is_refused(tmp_path: Path, changed: dict[str, object], f
         ("[" * 100_000, "is not a plan"),
     ],
 )
-def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, found: str) -> None:
+def test_a_file_that_is_not_a_plan_is_refused(tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(found)):
         read_selectors([tmp_path / "a.json"])
 
 
-def test_everything_that_is_wrong_is_reported_together(tmp_path: Path) -> None:
+def test_all_problems_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}", encoding="utf-8")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ProblemsError) as caught:
@@ -180,7 +180,7 @@ def test_everything_that_is_wrong_is_reported_together(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1), data=st.binary(max_size=12))
-def test_no_damage_to_a_plan_ends_it_with_a_traceback(tmp_path: Path, place: float, data: bytes) -> None:
+def test_no_damage_to_a_plan_causes_a_traceback(tmp_path: Path, place: float, data: bytes) -> None:
     path = tmp_path / "plan.json"
     if not path.exists():
         write_plan(path, "gfx942")

@@ -43,23 +43,23 @@ def refusal(path: str = "lib/x", artifact: str = "core-hip_lib_generic", version
     return [str(problem) for problem in raised.value.problems]
 
 
-def test_the_longest_name_is_taken() -> None:
+def test_a_name_of_the_maximum_length_is_accepted() -> None:
     assert plan(f"lib/{'x' * 255}").wheels
 
 
-def test_a_longer_name_is_refused_in_bytes() -> None:
+def test_a_name_that_is_too_long_in_bytes_is_refused() -> None:
     shown = f"_rocm_sdk_core/lib/{'é' * 81}..."
     rest = "has a name that is 256 bytes long; expected at most 255. Rename the file, or exclude it in the recipe."
     problems = refusal(f"lib/{'é' * 128}")
     assert problems[0] == f"{shown}: {rest}"
 
 
-def test_a_longer_name_in_the_devel_tar_is_refused() -> None:
+def test_a_name_that_is_too_long_in_the_devel_tar_is_refused() -> None:
     (problem,) = refusal(f"include/{'x' * 256}/a.h", "core-hop_dev_generic")
     assert problem.startswith("_rocm_sdk_devel/include/xxx")
 
 
-def test_a_path_that_leaves_no_room_for_site_packages_is_refused() -> None:
+def test_a_path_too_long_for_any_site_packages_folder_is_refused() -> None:
     assert plan(f"{'d/' * 1700}x").wheels
     problems = refusal(f"{'d/' * 3000}x")
     assert (
@@ -68,7 +68,7 @@ def test_a_path_that_leaves_no_room_for_site_packages_is_refused() -> None:
     ) in problems[0]
 
 
-def test_a_version_that_makes_the_names_of_the_packages_too_long_is_refused() -> None:
+def test_a_version_that_makes_package_names_too_long_is_refused() -> None:
     problems = refusal(version="1+" + "x" * 250)
     too_long = [problem for problem in problems if "a shorter --version" in problem]
     assert len(too_long) == 4
@@ -98,20 +98,20 @@ def told(*wheels: PlannedWheel) -> list[str]:
         pytest.param(f"_core/{'a' * 140}/{'b' * 140}", "is 287 characters long; expected at most 236", id="long"),
     ],
 )
-def test_what_windows_refuses_is_named(path: str, said: str) -> None:
+def test_names_that_windows_refuses_are_reported(path: str, said: str) -> None:
     [problem] = told(wheel("_core/fine.h", path))
     assert problem.startswith(f"{path}: ")
     assert said in problem
 
 
-def test_names_in_the_devel_tree_count_too() -> None:
+def test_names_in_the_devel_tree_are_also_checked() -> None:
     assert told(wheel(links=("_devel/a:b",)))[0].startswith("_devel/a:b: ")
     tar = TarMember("m/_devel.tar", "none", (TarEntry("_devel/nul", 0o644),))
     one = PlannedWheel("devel", wheel().name, wheel().metadata, (tar,))
     assert told(one)[0].startswith("_devel/nul: ")
 
 
-def test_names_that_differ_only_in_case_are_told_across_wheels() -> None:
+def test_names_that_differ_only_in_case_are_reported_across_wheels() -> None:
     [problem] = told(wheel("_core/bin/A.dll"), wheel("_core/bin/a.dll", name="other"))
     assert problem == (
         "_core/bin/A.dll: differs from _core/bin/a.dll only in case, so Windows treats them as one file. "
@@ -119,13 +119,13 @@ def test_names_that_differ_only_in_case_are_told_across_wheels() -> None:
     )
 
 
-def test_packages_of_different_families_are_never_installed_together() -> None:
+def test_packages_for_different_families_cannot_conflict() -> None:
     shared, one, other = wheel("_core/a"), wheel("_x/B", folder="gfx94X"), wheel("_x/b", folder="gfx110X")
     assert told(shared, one, other) == []
     assert len(told(shared, one, wheel("_X/b", "_core/A", folder="gfx110X"))) == 1
 
 
-def test_a_path_that_leaves_little_to_site_packages_is_a_warning() -> None:
+def test_a_path_that_leaves_little_room_for_site_packages_is_a_warning() -> None:
     long = "_core/" + "a" * 190
     [warning] = long_paths([[wheel("_core/short", long)]], 80)
     assert (warning.kind, warning.subject, warning.files) == ("long-path", "core-1.0-py3-none-win_amd64.whl", (long,))
@@ -151,7 +151,7 @@ def warnings(
     return make_plan(catalog, recipe or load_recipe(), facts, options or PlanOptions()).warnings
 
 
-def test_a_library_that_no_package_has_is_reported_once_with_all_that_need_it() -> None:
+def test_a_missing_library_is_reported_once_with_all_its_users() -> None:
     found = warnings(
         {
             HIP: library("libamdhip64.so.7", "libnuma.so.1", "libc.so.6"),
@@ -170,7 +170,7 @@ def test_a_library_that_no_package_has_is_reported_once_with_all_that_need_it() 
     )
 
 
-def test_a_library_that_only_builds_get_is_missing_at_run_time() -> None:
+def test_a_library_available_only_at_build_time_is_missing_at_run_time() -> None:
     (found,) = warnings({HIPCC: program("libcuda.so.1"), STUB: library("libcuda.so.1")})
     assert (found.subject, found.found) == (
         "libcuda.so.1",
@@ -178,16 +178,16 @@ def test_a_library_that_only_builds_get_is_missing_at_run_time() -> None:
     )
 
 
-def test_development_files_may_need_their_neighbors() -> None:
+def test_development_files_may_need_other_development_files() -> None:
     assert warnings({TEST: program("libcuda.so.1", "librocblas.so.5"), STUB: library("libcuda.so.1")}) == ()
 
 
-def test_development_files_that_nothing_serves_are_reported() -> None:
+def test_development_files_with_unmet_dependencies_are_reported() -> None:
     (found,) = warnings({TEST: program("libgtest.so.1")})
     assert found.files == ("_rocm_sdk_devel/bin/blas-test",)
 
 
-def test_the_recipe_says_what_every_system_has() -> None:
+def test_the_recipe_lists_allowed_system_libraries() -> None:
     recipe = msgspec.structs.replace(load_recipe(), audit=AuditSettings(system_libraries=("libnuma.so.*",)))
     assert warnings({HIP: library("libamdhip64.so.7", "libnuma.so.1")}, recipe=recipe) == ()
 
@@ -211,7 +211,7 @@ def test_the_recipe_says_what_every_system_has() -> None:
         ),
     ],
 )
-def test_a_tag_that_promises_more_than_the_files_keep_is_reported(tag: str, found: str | None) -> None:
+def test_a_tag_that_promises_too_much_compatibility_is_reported(tag: str, found: str | None) -> None:
     hip = msgspec.structs.replace(library("libamdhip64.so.7"), version_needs=(VersionNeed("libc.so.6", "GLIBC_2.17"),))
     told = warnings({HIP: hip}, options=PlanOptions(platform_tag=tag))
     core = [warning for warning in told if warning.subject.startswith("rocm_sdk_core-")]
@@ -221,12 +221,12 @@ def test_a_tag_that_promises_more_than_the_files_keep_is_reported(tag: str, foun
 
 
 @pytest.mark.parametrize("artifact", ["core-hip", "core-hip_lib_generic"])
-def test_a_preference_for_an_artifact_that_is_there_does_not_matter(artifact: str) -> None:
+def test_a_preference_for_an_existing_artifact_is_accepted(artifact: str) -> None:
     recipe = msgspec.structs.replace(load_recipe(), prefer=(Prefer("bin/**", artifact, "the newer one"),))
     assert warnings({}, recipe=recipe) == ()
 
 
-def test_a_preference_for_an_artifact_that_is_not_there_is_reported() -> None:
+def test_a_preference_for_a_missing_artifact_is_reported() -> None:
     recipe = msgspec.structs.replace(load_recipe(), prefer=(Prefer("bin/**", "core-hop", "the newer one"),))
     assert warnings({}, recipe=recipe) == (
         PlanWarning(
@@ -252,13 +252,13 @@ def artifact_warnings(artifacts: tuple[str, ...], *entries: Entry) -> list[PlanW
 FIELD = "packages.libraries.take.artifacts"
 
 
-def test_a_misspelled_artifact_of_a_package_is_reported_with_the_similar_one_that_is_there() -> None:
+def test_a_misspelled_artifact_in_a_package_is_reported_with_a_suggestion() -> None:
     (found,) = artifact_warnings(("blas", "sprase"), file_entry("lib/libsparse.so.1", "sparse_lib_generic"))
     assert (found.subject, found.found) == (FIELD, "lists the artifact sprase, which doesn't exist")
     assert found.remedy == "Did you mean sparse?"
 
 
-def test_an_artifact_of_a_package_that_is_not_there_is_reported_with_those_that_nothing_lists() -> None:
+def test_a_missing_artifact_is_reported_with_the_unlisted_artifacts() -> None:
     (found,) = artifact_warnings(("blas", "my-own"), file_entry("lib/libnew.so.1", "extra_lib_generic"))
     assert (found.subject, found.found) == (
         FIELD,
@@ -268,11 +268,11 @@ def test_an_artifact_of_a_package_that_is_not_there_is_reported_with_those_that_
 
 
 @pytest.mark.parametrize("name", ["my-own", "fft"])
-def test_an_artifact_that_only_other_builds_have_is_no_mistake(name: str) -> None:
+def test_an_artifact_that_exists_only_in_other_builds_is_accepted(name: str) -> None:
     assert artifact_warnings(("blas", name)) == []
 
 
-def test_an_unknown_gpu_in_the_name_of_an_artifact_is_reported() -> None:
+def test_an_unknown_gpu_in_an_artifact_name_is_reported() -> None:
     catalog = make_catalog(HIP, BLAS, file_entry("lib/rocblas/library/x.co", "blas_lib_gfx90x42"))
     (found,) = make_plan(catalog, load_recipe(), make_facts(), PlanOptions()).warnings
     assert (found.kind, found.subject, found.found) == (
@@ -283,7 +283,7 @@ def test_an_unknown_gpu_in_the_name_of_an_artifact_is_reported() -> None:
     assert found.remedy.startswith("Rename the artifact if the name is misspelled. Similar names: gfx90")
 
 
-def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
+def test_dangling_symlinks_are_reported_by_artifact() -> None:
     links = [link_entry("bin/gone", "nowhere"), link_entry("loop", "loop"), link_entry("lib/one", "librocblas.so.5")]
     catalog = make_catalog(HIP, BLAS, *links)
     facts = make_facts({HIP: library("libamdhip64.so.7"), BLAS: library("librocblas.so.5")})
@@ -322,16 +322,16 @@ def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
         ),
     ],
 )
-def test_import_libraries_of_gnu_linkers_are_told(paths: list[str], subject: str, found: str, remedy: str) -> None:
+def test_import_libraries_of_gnu_linkers_are_reported(paths: list[str], subject: str, found: str, remedy: str) -> None:
     [warning] = import_libraries(paths)
     assert (warning.kind, warning.subject, warning.found, warning.remedy) == ("import-library", subject, found, remedy)
 
 
-def test_import_libraries_of_msvc_are_fine() -> None:
+def test_import_libraries_of_msvc_are_accepted() -> None:
     assert list(import_libraries(["lib/amdhip64.lib", "lib/libz.a"])) == []
 
 
-def test_binaries_that_nothing_loads_are_one_warning() -> None:
+def test_binaries_that_no_target_machine_can_load_are_one_warning() -> None:
     facts = msgspec.structs.replace(make_facts(), foreign=("lib/python/t64.exe", "lib/python/w64.exe"))
     [warning] = foreign_binaries(facts)
     assert (warning.kind, warning.subject) == ("foreign-binary", "lib/python/t64.exe and 1 more")
@@ -359,12 +359,12 @@ def missing(*imports: str, delayed: tuple[str, ...] = (), system: tuple[str, ...
 @pytest.mark.parametrize(
     "name", ["AMDHIP64_7.dll", "KERNEL32.dll", "api-ms-win-crt-heap-l1-1-0.dll", "vcruntime140.dll"]
 )
-def test_dlls_of_packages_and_of_windows_are_there_in_any_case(name: str) -> None:
+def test_dlls_from_packages_and_from_windows_are_found_regardless_of_case(name: str) -> None:
     assert missing(name) == []
 
 
 @pytest.mark.parametrize("is_delayed", [False, True])
-def test_a_dll_that_nobody_brings_is_told(*, is_delayed: bool) -> None:
+def test_a_dll_in_no_package_is_reported(*, is_delayed: bool) -> None:
     names = ("hipblaslt.dll",)
     [warning] = missing(delayed=names) if is_delayed else missing(*names)
     path = "_rocm_sdk_libraries/bin/rocblas.dll"
@@ -372,7 +372,7 @@ def test_a_dll_that_nobody_brings_is_told(*, is_delayed: bool) -> None:
     assert warning.found == f"needed by {path}, but neither a package nor Windows has it"
 
 
-def test_a_debug_run_time_library_is_told_as_such() -> None:
+def test_a_debug_runtime_library_is_reported_as_such() -> None:
     [warning] = missing("VCRUNTIME140D.dll", "MSVCP140.dll")
     path = "_rocm_sdk_libraries/bin/rocblas.dll"
     assert (warning.subject, warning.files) == ("VCRUNTIME140D.dll", (path,))
@@ -380,5 +380,5 @@ def test_a_debug_run_time_library_is_told_as_such() -> None:
     assert warning.remedy == "Build the file for release (/MD instead of /MDd)."
 
 
-def test_the_recipe_may_say_that_systems_have_a_dll() -> None:
+def test_the_recipe_may_list_dlls_that_systems_have() -> None:
     assert missing("vendor_1.dll", system=("Vendor_*.dll",)) == []

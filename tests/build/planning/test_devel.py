@@ -52,7 +52,7 @@ def entry(path: str) -> TarEntry:
     return next(entry for entry in tar().entries if entry.path == f"_rocm_sdk_devel/{path}")
 
 
-def test_a_file_that_a_runtime_package_ships_is_a_link_to_it() -> None:
+def test_a_file_from_a_runtime_package_is_a_link() -> None:
     assert entry("lib/llvm/bin/clang-20").link == "../../../../_rocm_sdk_core/lib/llvm/bin/clang-20"
 
 
@@ -65,19 +65,19 @@ def test_other_names_of_a_library_are_links_to_its_soname() -> None:
     assert entry("lib/libamdhip64.so.7.2").link == "libamdhip64.so.7"
 
 
-def test_links_to_programs_and_folders_stay_as_they_are() -> None:
+def test_links_to_programs_and_folders_are_kept() -> None:
     assert entry("bin/amdclang").link == "../lib/llvm/bin/clang-20"
     assert entry("llvm").link == "lib/llvm"
 
 
-def test_what_only_builds_need_is_a_file() -> None:
+def test_a_file_needed_only_for_builds_is_included() -> None:
     found = entry("lib/libstatic.a")
     assert found.link is None
     assert found.file is not None
     assert found.file.artifact == "core-hip_dev_generic"
 
 
-def test_a_library_that_no_runtime_package_ships_finds_the_others_through_the_tree_itself() -> None:
+def test_a_library_in_no_runtime_package_gets_a_run_path_in_the_devel_tree() -> None:
     found = entry("lib/librocalution.so.1").file
     assert found is not None
     assert found.run_path is not None
@@ -90,7 +90,7 @@ def test_dangling_links_are_left_out_and_reported() -> None:
     assert reasons == ["a symlink to share/nowhere, but no artifact contains it"]
 
 
-def test_tests_stay_out() -> None:
+def test_tests_are_left_out() -> None:
     assert all("test/" not in entry.path for entry in tar().entries)
 
 
@@ -99,7 +99,7 @@ def test_members_are_sorted() -> None:
     assert names == sorted(names)
 
 
-def test_the_suffix_names_the_compression() -> None:
+def test_the_file_suffix_indicates_the_compression() -> None:
     names = [tar(PlanOptions(devel_compression=way)).path for way in ("none", "xz", "zst")]
     assert names == [
         "rocm_sdk_devel/_devel.tar",
@@ -108,7 +108,7 @@ def test_the_suffix_names_the_compression() -> None:
     ]
 
 
-def test_zstd_asks_for_nothing_that_an_index_of_this_set_lacks() -> None:
+def test_zstd_compression_adds_no_requirements() -> None:
     made = plan(PlanOptions(devel_compression="zst"))
     wheel = next(wheel for wheel in made.wheels if wheel.package == "devel")
     plain = next(wheel for wheel in plan().wheels if wheel.package == "devel")
@@ -125,14 +125,14 @@ def link(path: str, text: str) -> TarEntry:
     return TarEntry(path, 0o777, link=text)
 
 
-def test_files_stay_in_the_archive_and_links_become_paths_without_dots() -> None:
+def test_files_stay_in_the_archive_and_links_become_normalized_paths() -> None:
     entries = [file("_devel/include/a.h"), link("_devel/bin/a.dll", "../../_core/bin/a.dll")]
     parted = part_links("_devel", entries, ["_core/bin/a.dll"])
     assert [entry.path for entry in parted.files] == ["_devel/include/a.h"]
     assert (parted.links, parted.lost) == ({"bin/a.dll": "_core/bin/a.dll"}, ())
 
 
-def test_links_to_links_and_to_files_of_the_tree_lead_to_files() -> None:
+def test_links_to_links_and_to_devel_files_are_resolved_to_files() -> None:
     entries = [file("_devel/a"), link("_devel/b", "a"), link("_devel/c", "b"), link("_devel/d/e", "../../_core/e")]
     entries.append(link("_devel/f", "d/e"))
     assert part_links("_devel", entries, ["_core/e"]).links == {
@@ -143,7 +143,7 @@ def test_links_to_links_and_to_files_of_the_tree_lead_to_files() -> None:
     }
 
 
-def test_a_link_to_a_folder_becomes_its_files() -> None:
+def test_a_link_to_a_folder_becomes_links_to_its_files() -> None:
     entries = [file("_devel/lib/a.h"), link("_devel/lib/b.dll", "../../_core/b.dll"), link("_devel/lib64", "lib")]
     assert part_links("_devel", entries, ["_core/b.dll"]).links == {
         "lib/b.dll": "_core/b.dll",
@@ -172,7 +172,7 @@ def test_a_link_to_a_folder_becomes_its_files() -> None:
         ),
     ],
 )
-def test_links_to_and_through_folders_lead_to_files_alone(entries: list[TarEntry], links: dict[str, str]) -> None:
+def test_links_to_and_through_folders_resolve_only_to_files(entries: list[TarEntry], links: dict[str, str]) -> None:
     parted = part_links("r", entries, ["core/bin/x.exe"])
     assert (parted.links, parted.lost) == (links, ())
 
@@ -188,13 +188,13 @@ def test_links_to_and_through_folders_lead_to_files_alone(entries: list[TarEntry
         ([file("r/f"), link("r/x", "f/g")], [("x", "x", "to a path below r/f, which is not a folder")]),
     ],
 )
-def test_links_without_a_file_at_their_ends_are_told(entries: list[TarEntry], lost: list[tuple[str, str, str]]) -> None:
+def test_links_that_do_not_end_at_files_are_reported(entries: list[TarEntry], lost: list[tuple[str, str, str]]) -> None:
     parted = part_links("r", entries)
     assert parted.links == {}
     assert [(one.path, one.link, one.reason) for one in parted.lost][:1] == lost
 
 
-def test_folders_that_link_to_each_other_end() -> None:
+def test_folders_that_link_to_each_other_do_not_cause_an_endless_loop() -> None:
     entries = [file("r/a/f"), file("r/b/g"), link("r/a/x", "../b"), link("r/b/y", "../a")]
     parted = part_links("r", entries)
     assert parted.links == {"a/x/g": "r/b/g", "b/y/f": "r/a/f"}
@@ -205,7 +205,7 @@ def test_the_manifest_is_json() -> None:
     assert json.loads(render_links({"bin/a.dll": "_core/bin/a.dll"})) == {"links": {"bin/a.dll": "_core/bin/a.dll"}}
 
 
-def test_folders_below_each_other_are_walked_once() -> None:
+def test_deeply_nested_folders_are_walked_once() -> None:
     # Following each path from the top took 13 seconds.
     below = "/".join(["d"] * 1600)
     begun = time.process_time()
@@ -214,7 +214,7 @@ def test_folders_below_each_other_are_walked_once() -> None:
     assert parted.links == {f"x{below[1:]}/f": f"r/{below}/f"}
 
 
-def test_a_link_to_a_folder_above_one_that_was_crossed_is_lost() -> None:
+def test_a_link_to_a_folder_that_contains_the_link_is_lost() -> None:
     entries = [file("r/a/b/f"), link("r/a/b/there", "../../c"), link("r/c/back", "../a")]
     parted = part_links("r", entries)
     assert parted.links == {"c/back/b/f": "r/a/b/f"}

@@ -36,7 +36,7 @@ from tests.support.pe_files import pe_file
         ("libomp140.x86_64.dll", "omp140.x86_64"),
     ],
 )
-def test_a_short_name_has_neither_version_nor_prefix(file: str, name: str) -> None:
+def test_a_short_name_has_no_version_and_no_prefix(file: str, name: str) -> None:
     assert short_name(file) == name
 
 
@@ -49,7 +49,7 @@ def ordered(of: str, *dlls: ShippedDll) -> list[str]:
     return [dlls[needed].name.removesuffix(".dll") for needed in load_orders(dlls)[number]]
 
 
-def test_what_a_dll_needs_comes_after_what_that_needs_itself() -> None:
+def test_dependencies_of_a_dll_are_loaded_in_dependency_order() -> None:
     order = ordered(
         "hipblas",
         dll("hipblas", "rocsolver", "rocblas"),
@@ -61,30 +61,30 @@ def test_what_a_dll_needs_comes_after_what_that_needs_itself() -> None:
     assert order == ["comgr", "hip", "rocblas", "rocsolver"]
 
 
-def test_imports_are_followed_in_the_order_of_the_table() -> None:
+def test_imports_are_followed_in_import_table_order() -> None:
     assert ordered("a", dll("a", "z", "b"), dll("b"), dll("z")) == ["z", "b"]
 
 
-def test_names_of_imports_are_those_of_files_in_any_case() -> None:
+def test_import_names_match_file_names_regardless_of_case() -> None:
     assert ordered("a", ShippedDll("core", "bin/a.dll", ("B.DLL",)), dll("b")) == ["b"]
 
 
-def test_a_loop_is_entered_at_the_dll_that_is_asked_for_and_ends() -> None:
+def test_an_import_cycle_starts_at_the_requested_dll_and_ends() -> None:
     loop = (dll("a", "b"), dll("b", "c"), dll("c", "a", "b"))
     assert [ordered(of, *loop) for of in "abc"] == [["c", "b"], ["a", "c"], ["b", "a"]]
     assert ordered("self", dll("self", "self")) == []
 
 
-def test_a_dll_that_two_packages_have_is_that_of_the_first() -> None:
+def test_a_dll_in_two_packages_resolves_to_the_first_package() -> None:
     assert load_orders([dll("hip", package="core"), dll("hip"), dll("a", "hip")]) == [[], [], [0]]
 
 
-def test_a_chain_of_any_length_is_followed() -> None:
+def test_an_import_chain_of_any_length_is_followed() -> None:
     chain = [dll(f"d{n}", f"d{n + 1}") for n in range(1500)]
     assert [len(order) for order in load_orders(chain)] == list(range(1499, -1, -1))
 
 
-def test_dlls_that_all_import_each_other_are_numbered_and_not_compared() -> None:
+def test_dlls_that_all_import_each_other_are_ordered_in_reasonable_time() -> None:
     # Comparing or hashing a DLL takes as long as its table is: that made rows of 200 such DLLs take five seconds.
     names = [f"d{n}x" for n in range(200)]
     begun = time.process_time()
@@ -94,7 +94,7 @@ def test_dlls_that_all_import_each_other_are_numbered_and_not_compared() -> None
 
 
 @given(st.dictionaries(st.sampled_from("abcdefg"), st.lists(st.sampled_from("abcdefgh"), max_size=5)))
-def test_without_loops_nothing_comes_before_what_it_needs(graph: dict[str, list[str]]) -> None:
+def test_without_cycles_every_dll_comes_after_its_dependencies(graph: dict[str, list[str]]) -> None:
     # Only imports of later letters count, so there is no loop.
     dlls = {name: dll(name, *(other for other in imports if other > name)) for name, imports in graph.items()}
     listed = list(dlls.values())
@@ -113,7 +113,7 @@ NAMED = {
 }
 
 
-def test_each_dll_has_a_name_and_what_the_recipe_names_has_that() -> None:
+def test_each_dll_has_a_name_and_the_recipe_can_choose_the_name() -> None:
     dlls = [
         dll("amdhip64_7", package="core"),
         dll("hipblas", "rocblas"),
@@ -150,7 +150,7 @@ def test_two_dlls_never_share_a_name() -> None:
     }
 
 
-def test_packages_note_what_is_loaded_before_each_library() -> None:
+def test_packages_list_the_libraries_to_load_before_each_library() -> None:
     files = {
         "bin/amd_comgr0713.dll": ("core-hip_lib_generic", ("KERNEL32.dll",), ()),
         "bin/amdhip64_7.dll": ("core-hip_lib_generic", ("AMD_COMGR0713.dll",), ("rocblas.dll",)),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         ("somewhere/else", "somewhere/else"),
     ],
 )
-def test_a_project_is_named_by_its_folder_in_the_sources(stage: str, project: str) -> None:
+def test_a_project_is_named_after_its_source_folder(stage: str, project: str) -> None:
     entry = msgspec.structs.replace(file_entry("lib/libx.so", "blas_lib_generic"), stage=stage)
     assert component_of(entry) == Component("blas", project)
 
@@ -52,22 +52,22 @@ def pinned(path: str = LLVM.project, url: str | None = None, commit: str | None 
 
 
 @pytest.mark.parametrize("url", ["https://github.com/ROCm/llvm-project.git", "https://github.com/rocm/LLVM-project/"])
-def test_a_project_that_is_a_submodule_was_made_of_its_commit(url: str) -> None:
+def test_a_submodule_project_is_identified_by_its_commit(url: str) -> None:
     expected = (COMMIT, (f"pkg:github/rocm/llvm-project@{COMMIT}",))
     assert upstream_of(LLVM, ["amd-llvm_lib_generic"], pinned(url=url)) == expected
 
 
 @pytest.mark.parametrize("url", [None, "", "https://example.org/ROCm/llvm-project", "https://github.com/x", "http://["])
-def test_a_repository_elsewhere_has_a_commit_and_no_package_url(url: str | None) -> None:
+def test_a_repository_outside_github_has_a_commit_but_no_package_url(url: str | None) -> None:
     assert upstream_of(LLVM, ["amd-llvm_lib_generic"], pinned(url=url)) == (COMMIT, ())
 
 
 @pytest.mark.parametrize("manifest", [None, SdkManifest(), pinned("rocm-libraries"), pinned(commit=None)])
-def test_what_the_manifest_does_not_tell_is_left_open(manifest: SdkManifest | None) -> None:
+def test_information_missing_from_the_manifest_is_left_empty(manifest: SdkManifest | None) -> None:
     assert upstream_of(LLVM, ["amd-llvm_lib_generic"], manifest) == ("", ())
 
 
-def test_imported_files_were_made_of_the_packages_of_their_artifacts() -> None:
+def test_imported_files_are_attributed_to_the_packages_of_their_artifacts() -> None:
     packages = (
         SourcePackage("librocrand1", "5.3.3-4", "amd64", ("rand_lib_generic",), origin="Debian"),
         SourcePackage("librocrand-dev", "5.3.3-4", "amd64", ("rand_dev_generic",)),
@@ -81,7 +81,7 @@ def test_imported_files_were_made_of_the_packages_of_their_artifacts() -> None:
     )
 
 
-def test_the_version_of_the_only_package_is_that_of_the_component() -> None:
+def test_a_component_with_a_single_package_has_the_package_version() -> None:
     manifest = SdkManifest(debian_packages=(SourcePackage("rccl", "2.1-1", "amd64", ("rccl_lib_generic",)),))
     assert upstream_of(Component("rccl", "rccl"), ["rccl_lib_generic"], manifest)[0] == "2.1-1"
 
@@ -100,7 +100,7 @@ def test_the_version_of_the_only_package_is_that_of_the_component() -> None:
         ("", "", "1-1", ""),
     ],
 )
-def test_the_supplier_of_a_package_is_its_origin_or_its_maintainer(
+def test_the_vendor_of_a_package_is_its_origin_or_its_maintainer(
     origin: str, maintainer: str, version: str, vendor: str
 ) -> None:
     assert vendor_of(SourcePackage("a", version, "amd64", origin=origin, maintainer=maintainer)) == vendor
@@ -114,7 +114,7 @@ def test_the_supplier_of_a_package_is_its_origin_or_its_maintainer(
         (SourcePackage("a", "1", "amd64", origin="Me/You & Co"), "pkg:deb/me%2Fyou%20%26%20co/a@1?arch=amd64"),
     ],
 )
-def test_the_package_url_names_the_supplier_alone_that_is_known(package: SourcePackage, url: str) -> None:
+def test_the_package_url_names_only_a_known_vendor(package: SourcePackage, url: str) -> None:
     manifest = SdkManifest(debian_packages=(msgspec.structs.replace(package, artifacts=("x_lib_generic",)),))
     [found] = upstream_of(Component("x", "x"), ["x_lib_generic"], manifest)[1]
     assert found == url
@@ -135,7 +135,7 @@ README = entry("share/doc/rocblas/README.md", "blas_doc_generic", BLAS)
 TREE = {one.path: one for one in (LIBRARY, OWN_TEXT, OTHER_TEXT, README)}
 
 
-def test_a_package_gets_the_texts_of_what_it_holds_and_no_others() -> None:
+def test_a_package_gets_only_the_license_texts_of_its_contents() -> None:
     found = license_files([LIBRARY], TREE, load_recipe())
     assert found.texts == {"share/doc/rocblas/LICENSE.md": OWN_TEXT}
     assert found.components == (
@@ -149,7 +149,7 @@ def test_a_package_gets_the_texts_of_what_it_holds_and_no_others() -> None:
     )
 
 
-def test_a_component_without_a_text_gets_none_of_another_one() -> None:
+def test_a_component_without_a_license_text_gets_no_text_of_another_component() -> None:
     lone = entry("lib/libhipblas.so.3", "blas_lib_generic", "math-libs/BLAS/hipBLAS/stage")
     found = license_files([lone], TREE, load_recipe())
     assert (found.texts, found.components[0].license_files) == ({}, ())
@@ -165,14 +165,14 @@ def test_a_component_without_a_text_gets_none_of_another_one() -> None:
         ({}, None, None),
     ],
 )
-def test_the_longest_end_of_a_project_counts_then_the_artifact_then_the_default(
+def test_licenses_are_looked_up_by_project_then_artifact_then_default(
     table: dict[str, str], default: str | None, expression: str | None
 ) -> None:
     recipe = msgspec.structs.replace(load_recipe(), licenses=table, license=default)
     assert license_files([LIBRARY], TREE, recipe).components[0].license == expression
 
 
-def test_what_the_build_of_the_sdk_adds_is_of_no_component() -> None:
+def test_files_added_by_the_sdk_build_belong_to_no_component() -> None:
     manifest = entry("share/therock/therock_manifest.json", "base_lib_generic", "base/aux-overlay/stage")
     assert license_files([manifest], TREE, load_recipe()).components == ()
 
@@ -198,20 +198,20 @@ def wheel_of(dist: Path, name: str) -> Path:
     return next(dist.glob(f"{name}-*.whl"))
 
 
-def test_each_wheel_has_a_bill_that_follows_the_published_schema(dist: Path) -> None:
+def test_each_wheel_has_an_sbom_that_conforms_to_the_published_schema(dist: Path) -> None:
     wheels = sorted(dist.glob("*.whl"))
     assert len(wheels) == 7
     for wheel in wheels:
         assert VALIDATOR.validate_str(json.dumps(read_bill(wheel))) is None
 
 
-def test_record_lists_the_bill(dist: Path) -> None:
+def test_record_lists_the_sbom(dist: Path) -> None:
     with zipfile.ZipFile(wheel_of(dist, "rocm_sdk_libraries")) as archive:
         record = archive.read("rocm_sdk_libraries-7.0.0.dist-info/RECORD").decode()
     assert "\nrocm_sdk_libraries-7.0.0.dist-info/sboms/rocwheel.cdx.json,sha256=" in record
 
 
-def test_a_bill_names_the_artifacts_of_the_wheel_with_their_hashes(dist: Path) -> None:
+def test_an_sbom_lists_the_artifacts_of_the_wheel_with_their_hashes(dist: Path) -> None:
     bill = read_bill(wheel_of(dist, "rocm_sdk_device_gfx90a"))
     artifacts = {one["name"]: one["hashes"] for one in bill["components"] if "hashes" in one}
     assert sorted(artifacts) == [
@@ -223,7 +223,7 @@ def test_a_bill_names_the_artifacts_of_the_wheel_with_their_hashes(dist: Path) -
     assert all(len(hashes[0]["content"]) == 64 for hashes in artifacts.values())
 
 
-def test_a_bill_names_the_components_with_their_licenses(dist: Path) -> None:
+def test_an_sbom_lists_the_components_with_their_licenses(dist: Path) -> None:
     bill = read_bill(wheel_of(dist, "rocm_sdk_core"))
     licenses = {one["name"]: one["licenses"][0]["expression"] for one in bill["components"] if "licenses" in one}
     assert licenses["elfutils"] == "GPL-2.0-or-later OR LGPL-3.0-or-later"
@@ -231,7 +231,7 @@ def test_a_bill_names_the_components_with_their_licenses(dist: Path) -> None:
     assert licenses["rocm_sdk"] == "MIT"
 
 
-def test_a_text_that_a_bill_refers_to_is_in_the_wheel(dist: Path) -> None:
+def test_license_texts_referenced_in_an_sbom_are_in_the_wheel(dist: Path) -> None:
     for wheel in dist.glob("*.whl"):
         bill = read_bill(wheel)
         texts = [ref["url"] for one in bill["components"] for ref in one.get("externalReferences", ())]

@@ -84,7 +84,7 @@ def test_xnack_variants_share_the_package_of_their_processor() -> None:
     }
 
 
-def test_a_device_package_never_owns_the_init_of_the_libraries() -> None:
+def test_a_device_package_never_contains_the_init_file_of_the_libraries() -> None:
     wheel = wheel_of(plan(*COMMON, *KERNELS.values()), "rocm-sdk-device-gfx906")
     assert "_rocm_sdk_libraries/__init__.py" not in paths(wheel)
     assert "_rocm_sdk_libraries/.device-gfx906" in paths(wheel)
@@ -96,7 +96,7 @@ def test_a_device_package_never_owns_the_init_of_the_libraries() -> None:
     )
 
 
-def test_a_layout_per_family_has_libraries_and_devel_and_selector_for_each_family() -> None:
+def test_a_per_family_layout_has_libraries_devel_and_selector_for_each_family() -> None:
     kernels = [file_entry("lib/k.co", f"blas_lib_{family}") for family in ("gfx94X-dcgpu", "gfx103X-dgpu")]
     made = plan(*COMMON, *kernels, kpack=False)
     assert [(wheel.folder, wheel.name.distribution) for wheel in made.wheels] == [
@@ -112,7 +112,7 @@ def test_a_layout_per_family_has_libraries_and_devel_and_selector_for_each_famil
     ]
 
 
-def test_each_family_gets_its_own_files_and_the_neutral_ones() -> None:
+def test_each_family_gets_its_own_files_and_the_neutral_files() -> None:
     kernels = [file_entry(f"lib/{family}.co", f"blas_lib_{family}") for family in ("gfx94X-dcgpu", "gfx103X-dgpu")]
     wheel = wheel_of(plan(*COMMON, *kernels, kpack=False), "rocm-sdk-libraries-gfx94X-dcgpu")
     root = "_rocm_sdk_libraries_gfx94X_dcgpu"
@@ -122,7 +122,7 @@ def test_each_family_gets_its_own_files_and_the_neutral_ones() -> None:
     }
 
 
-def test_one_family_alone_needs_no_folder() -> None:
+def test_a_single_family_needs_no_folder() -> None:
     made = plan(*COMMON, file_entry("lib/k.co", "blas_lib_gfx94X-dcgpu"), kpack=False)
     assert {wheel.folder for wheel in made.wheels} == {""}
 
@@ -136,7 +136,7 @@ def test_generic_artifacts_alone_make_a_neutral_set_without_device_packages() ->
     ]
 
 
-def test_files_keep_their_artifact_as_their_source() -> None:
+def test_files_record_their_source_artifact() -> None:
     wheel = wheel_of(plan(*COMMON), "rocm-sdk-core")
     member = next(member for member in wheel.members if member.path == "_rocm_sdk_core/bin/hipcc")
     assert isinstance(member, FileMember)
@@ -144,14 +144,14 @@ def test_files_keep_their_artifact_as_their_source() -> None:
     assert member.source == HIPCC.source
 
 
-def test_libraries_find_core_through_their_run_path() -> None:
+def test_libraries_find_the_core_package_through_their_run_path() -> None:
     wheel = wheel_of(plan(*COMMON), "rocm-sdk-libraries")
     member = next(member for member in wheel.members if member.path == "_rocm_sdk_libraries/lib/librocblas.so.5")
     assert isinstance(member, FileMember)
     assert member.run_path == SetRunpath("$ORIGIN/../../_rocm_sdk_core/lib", RunpathTag.RPATH)
 
 
-def test_a_device_library_gets_its_run_path_too() -> None:
+def test_a_device_library_also_gets_its_run_path() -> None:
     plugin = file_entry("lib/librocblas-gfx906.so", "blas_lib_gfx906")
     catalog = make_catalog(*COMMON, plugin, flags={"KPACK_SPLIT_ARTIFACTS": True})
     facts = make_facts(ELVES | {plugin: library(None, "libamdhip64.so.7")})
@@ -161,7 +161,7 @@ def test_a_device_library_gets_its_run_path_too() -> None:
     assert member.run_path == SetRunpath("$ORIGIN/../../_rocm_sdk_core/lib", RunpathTag.RPATH)
 
 
-def test_console_scripts_exist_only_for_tools_that_are_there() -> None:
+def test_console_scripts_exist_only_for_existing_tools() -> None:
     wheel = wheel_of(plan(*COMMON), "rocm-sdk-core")
     assert wheel.console_scripts == {"hipcc": "rocm_sdk_core._cli:hipcc"}
 
@@ -179,14 +179,14 @@ def test_requirements_are_pinned_to_this_build() -> None:
     }
 
 
-def test_license_texts_of_the_artifacts_go_into_the_metadata() -> None:
+def test_license_texts_from_artifacts_are_in_the_metadata() -> None:
     text = file_entry("share/doc/rocblas/LICENSE.md", "blas_doc_generic")
     wheel = wheel_of(plan(*COMMON, text), "rocm-sdk-libraries")
     assert wheel.metadata.license_files == ("share/doc/rocblas/LICENSE.md", "rocm_sdk/LICENSE")
     assert [member.source for member in wheel.licenses if isinstance(member, FileMember)] == [text.source]
 
 
-def test_packages_name_the_licenses_of_what_they_hold_alone() -> None:
+def test_packages_list_only_the_licenses_of_their_contents() -> None:
     made = plan(*COMMON, KERNELS["gfx906"])
     assert {wheel.name.distribution: wheel.metadata.license_expression for wheel in made.wheels} == {
         "rocm-sdk-core": "MIT",
@@ -196,7 +196,7 @@ def test_packages_name_the_licenses_of_what_they_hold_alone() -> None:
     }
 
 
-def test_a_package_with_files_of_unknown_license_names_none() -> None:
+def test_a_package_with_files_of_unknown_license_has_no_license_expression() -> None:
     stranger = file_entry("lib/libfoo.so", "rpp-next_lib_generic")
     recipe = load_recipe()
     core = msgspec.structs.replace(
@@ -207,7 +207,7 @@ def test_a_package_with_files_of_unknown_license_names_none() -> None:
     assert wheel_of(made, "rocm-sdk-core").metadata.license_expression is None
 
 
-def test_the_targets_of_the_sdk_are_written_for_rocm_sdk_targets() -> None:
+def test_the_sdk_targets_are_written_to_dist_info_json() -> None:
     wheel = wheel_of(plan(*COMMON, *KERNELS.values()), "rocm-sdk-core")
     path = "_rocm_sdk_core/share/therock/dist_info.json"
     assert text_of(wheel, path) == '{"dist_amdgpu_targets": "gfx906;gfx90a;gfx1030"}\n'
@@ -236,7 +236,7 @@ def test_every_wheel_declares_the_targets_of_its_files() -> None:
     }
 
 
-def test_code_of_a_newer_compiler_is_declared_as_it_is() -> None:
+def test_targets_of_a_newer_compiler_are_declared_unchanged() -> None:
     facts = make_facts(ELVES, targets={BLAS: ("amdgcnspirv", "gfx1999", "gfx1030")})
     made = make_plan(make_catalog(*COMMON), load_recipe(), facts, PlanOptions())
     declaration = wheel_of(made, "rocm-sdk-libraries").declaration
@@ -244,17 +244,17 @@ def test_code_of_a_newer_compiler_is_declared_as_it_is() -> None:
     assert made.gaps == ()
 
 
-def test_a_target_that_a_dependency_lacks_is_a_gap() -> None:
+def test_a_target_missing_from_a_dependency_is_a_gap() -> None:
     facts = make_facts(ELVES, targets={HIP: ("gfx906",), BLAS: ("gfx906", "gfx1030")})
     made = make_plan(make_catalog(*COMMON), load_recipe(), facts, PlanOptions())
     assert made.gaps == ("rocm-sdk-core lacks gfx1030, which rocm-sdk-libraries has; rocm-sdk-core has gfx906",)
 
 
-def test_a_manifest_that_denies_the_split_means_nothing_without_families() -> None:
+def test_a_manifest_without_kpack_split_has_no_effect_without_families() -> None:
     assert plan(*COMMON, kpack=False).layout == "neutral"
 
 
-def test_a_recipe_that_forces_families_where_none_is_stops_the_build(tmp_path: Path) -> None:
+def test_a_forced_per_family_layout_without_families_stops_the_build(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(
         (SAMPLE_SDK.parent / "build/rocm.toml").read_text().replace("schema = 1", 'schema = 1\nlayout = "per-family"')
@@ -268,7 +268,7 @@ def test_a_recipe_that_forces_families_where_none_is_stops_the_build(tmp_path: P
         make_plan(make_catalog(*COMMON), load_recipe(recipe), make_facts(ELVES), PlanOptions())
 
 
-def test_a_plain_name_for_dlopen_becomes_a_forwarding_library() -> None:
+def test_an_unversioned_name_for_dlopen_becomes_a_forwarding_library() -> None:
     real = file_entry("lib/librocprof-sys.so.1", "rocprofiler-systems_lib_generic")
     catalog = make_catalog(*COMMON, real)
     facts = make_facts(ELVES | {real: library("librocprof-sys.so.1")})
@@ -277,7 +277,7 @@ def test_a_plain_name_for_dlopen_becomes_a_forwarding_library() -> None:
     assert (forwarding.path, forwarding.soname) == ("_rocm_profiler/lib/librocprof-sys.so", "librocprof-sys.so.1")
 
 
-def test_a_statically_linked_program_ships_as_it_is() -> None:
+def test_a_statically_linked_program_is_shipped_unchanged() -> None:
     tool = file_entry("bin/rocminfo", "core-runtime_run_generic", mode=0o755)
     catalog = make_catalog(*COMMON, tool)
     facts = make_facts(ELVES | {tool: static_program()})
@@ -309,7 +309,7 @@ def test_an_expected_target_without_artifacts_stops_the_build_and_is_named_as_gi
         plan(*COMMON, *KERNELS.values(), options=options)
 
 
-def test_expected_targets_that_one_word_stands_for_are_one_problem() -> None:
+def test_missing_targets_from_one_family_option_are_one_problem() -> None:
     options = PlanOptions(targets=("gfx110X-dgpu",))
     with pytest.raises(ProblemsError) as caught:
         plan(*COMMON, *KERNELS.values(), options=options)
@@ -320,7 +320,7 @@ def test_expected_targets_that_one_word_stands_for_are_one_problem() -> None:
     )
 
 
-def test_an_expected_target_is_there_when_only_its_xnack_variant_is() -> None:
+def test_an_expected_target_may_exist_only_as_an_xnack_variant() -> None:
     made = plan(*COMMON, KERNELS["gfx90a:xnack+"], options=PlanOptions(targets=("gfx90a",)))
     assert made.targets == ("gfx90a",)
 
@@ -332,7 +332,7 @@ def test_a_required_package_without_files_stops_the_build() -> None:
         plan(HIP, *HIP_LINKS, HIPCC)
 
 
-def test_a_device_file_over_a_library_file_stops_the_build() -> None:
+def test_a_device_file_at_the_path_of_a_library_file_stops_the_build() -> None:
     clash = file_entry("lib/librocblas.so.5", "blas_lib_gfx906")
     catalog = make_catalog(*COMMON, clash, flags={"KPACK_SPLIT_ARTIFACTS": True})
     facts = make_facts(ELVES, digests={clash: b"1", BLAS: b"2"})
@@ -357,13 +357,13 @@ def test_a_malformed_version_is_refused(options: PlanOptions, version: str, expe
         make_plan(make_catalog(*COMMON, version=version), load_recipe(), make_facts(ELVES), options)
 
 
-def test_an_artifact_for_one_target_that_no_package_takes_is_reported() -> None:
+def test_an_artifact_for_a_target_that_no_package_uses_is_reported() -> None:
     stray = file_entry("lib/wmma.co", "rocwmma_lib_gfx1100")
     made = plan(*COMMON, KERNELS["gfx906"], stray)
     assert Dropped("", "rocwmma_lib_gfx1100", "no package uses this artifact") in made.dropped
 
 
-def test_a_library_that_is_needed_by_its_file_name_is_found() -> None:
+def test_a_library_needed_by_its_file_name_is_found() -> None:
     plain, user = file_entry("lib/libz9.so", "blas_lib_generic"), file_entry("lib/libw.so.1", "blas_lib_generic")
     facts = make_facts(ELVES | {plain: library(None), user: library("libw.so.1", "libz9.so", runpath="$ORIGIN")})
     made = make_plan(make_catalog(*COMMON, plain, user), load_recipe(), facts, PlanOptions())
@@ -372,7 +372,7 @@ def test_a_library_that_is_needed_by_its_file_name_is_found() -> None:
     assert member.run_path == SetRunpath("$ORIGIN", RunpathTag.RPATH)
 
 
-def test_a_file_where_another_needs_a_folder_stops_the_build() -> None:
+def test_a_file_at_the_path_of_a_folder_stops_the_build() -> None:
     inner = file_entry("lib/librocblas.so.5/y", "blas_lib_generic")
     place = "_rocm_sdk_libraries/lib/librocblas.so.5"
     expected = f"{place}: would be both a file and the folder that contains lib/librocblas.so.5/y"
@@ -380,7 +380,7 @@ def test_a_file_where_another_needs_a_folder_stops_the_build() -> None:
         plan(*COMMON, inner)
 
 
-def test_xnack_variants_share_the_libraries_of_their_processor_in_a_layout_per_family() -> None:
+def test_xnack_variants_share_the_libraries_of_their_processor() -> None:
     kernels = [
         file_entry(f"lib/{name}.co", f"blas_lib_{target}") for name, target in (("a", "gfx90a"), ("b", "gfx90a:xnack+"))
     ]
@@ -405,7 +405,7 @@ def variants_of(made: Plan, distribution: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def test_variants_select_among_the_packages_of_targets() -> None:
+def test_variants_select_among_target_packages() -> None:
     made = plan(*COMMON, *KERNELS.values(), options=PlanOptions(variants=True))
     assert variants_of(made, "rocm-sdk-device") == {
         "gfx906": ("rocm-sdk-device-gfx906==7.2.0",),
@@ -416,7 +416,7 @@ def test_variants_select_among_the_packages_of_targets() -> None:
     }
 
 
-def test_variants_select_among_the_libraries_of_families() -> None:
+def test_variants_select_among_family_libraries() -> None:
     kernels = [file_entry("lib/k.co", f"blas_lib_{family}") for family in ("gfx94X-dcgpu", "gfx103X-dgpu")]
     made = plan(*COMMON, *kernels, kpack=False, options=PlanOptions(variants=True))
     assert variants_of(made, "rocm-sdk-libraries") == {
@@ -427,12 +427,12 @@ def test_variants_select_among_the_libraries_of_families() -> None:
     }
 
 
-def test_variants_of_no_packages_are_refused() -> None:
+def test_variants_without_gpu_packages_are_refused() -> None:
     with pytest.raises(InputError, match=r"^--variants: there are no packages for single GPUs; expected packages for "):
         plan(*COMMON, options=PlanOptions(variants=True))
 
 
-def test_no_variants_are_made_unasked() -> None:
+def test_no_variants_are_created_by_default() -> None:
     assert variants_of(plan(*COMMON, *KERNELS.values()), "rocm-sdk-device") == {}
 
 

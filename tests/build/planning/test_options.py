@@ -11,12 +11,12 @@ from rocwheel.core.errors import InputError
 from tests.build.selectors import plan
 
 
-def test_a_suffix_that_fits_no_module_name_is_refused() -> None:
+def test_a_suffix_that_cannot_be_in_a_module_name_is_refused() -> None:
     expected = "--version-suffix: is '-x'; expected letters, digits, and underscores, as in a module name"
     with pytest.raises(InputError, match=re.escape(expected)):
         plan(options=PlanOptions(module_suffix="-x"))
 
 
-def test_a_platform_that_is_a_plain_text_is_refused() -> None:
+def test_a_platform_given_as_a_string_is_refused() -> None:
     with pytest.raises(InputError, match="platform: is 'windows'; expected a member of Platform: linux, windows"):
         check_options(PlanOptions(platform="windows"))  # type: ignore[arg-type]

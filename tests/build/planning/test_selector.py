@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def test_each_device_package_can_be_selected_and_asked_for() -> None:
+def test_each_device_package_can_be_selected_or_requested_by_extra() -> None:
     info = build_info("gfx906", "gfx1030")
     assert info["FAMILIES"] == {
         "gfx906": {"targets": ["gfx906"], "platforms": ["linux"]},
@@ -41,7 +41,7 @@ def test_each_device_package_can_be_selected_and_asked_for() -> None:
     ]
 
 
-def test_a_public_library_is_optional_only_where_the_sdk_lacks_it() -> None:
+def test_a_public_library_is_optional_only_if_the_sdk_lacks_the_library() -> None:
     hip = file_entry("lib/libamdhip64.so.7", "core-hip_lib_generic")
     made = make_plan(make_catalog(CORE, BLAS, hip), load_recipe(), make_facts(), PlanOptions())
     libraries = literals(made.sdists[0].files["src/rocm_sdk/_build_info.py"])["LIBRARIES"]
@@ -54,7 +54,7 @@ def test_a_public_library_is_optional_only_where_the_sdk_lacks_it() -> None:
     assert libraries["rccl"]["optional"]
 
 
-def test_asking_for_a_known_target_without_package_is_refused_with_those_that_have_one() -> None:
+def test_the_extra_of_a_target_without_a_package_fails_with_the_available_targets() -> None:
     extras = build_info("gfx906", "gfx1030")["EXTRAS"]
     assert extras["device-gfx942"] == [
         ["rocm-sdk-core==7.2.0+gfx942.is.not.in.this.release.which.has.gfx906.gfx1030", ""]
@@ -62,7 +62,7 @@ def test_asking_for_a_known_target_without_package_is_refused_with_those_that_ha
     assert extras["device-gfx906"] == [["rocm-sdk-device-gfx906==7.2.0", ""]]
 
 
-def test_only_gpus_that_people_own_are_refused_by_name() -> None:
+def test_only_gpus_that_users_may_own_have_an_extra_that_fails() -> None:
     extras = set(build_info("gfx906", "gfx1030")["EXTRAS"])
     assert {"device-gfx803", "device-gfx90c", "device-gfx942", "device-gfx1036", "device-gfx1250"} <= extras
     others = ("gfx600", "gfx703", "gfx801", "gfx940", "gfx1154", "gfx1310")
@@ -70,7 +70,7 @@ def test_only_gpus_that_people_own_are_refused_by_name() -> None:
     assert len(extras) == 32
 
 
-def test_frameworks_may_ask_for_device_where_no_device_package_exists() -> None:
+def test_the_device_extra_exists_even_without_device_packages() -> None:
     info = build_info()
     assert info["EXTRAS"] == {
         "libraries": [["rocm-sdk-libraries==7.2.0", ""]],
@@ -81,7 +81,7 @@ def test_frameworks_may_ask_for_device_where_no_device_package_exists() -> None:
     assert info["SELECTED"] == {}
 
 
-def test_in_a_layout_per_family_the_libraries_are_selected() -> None:
+def test_in_a_per_family_layout_the_libraries_are_selected() -> None:
     info = build_info("gfx94X-dcgpu", kpack=False)
     assert info["LAYOUT"] == "per-family"
     assert info["FAMILIES"] == {"gfx94X-dcgpu": {"targets": ["gfx942"], "platforms": ["linux"]}}
@@ -96,14 +96,14 @@ def test_in_a_layout_per_family_the_libraries_are_selected() -> None:
 RECIPE = Path(rocwheel.__file__).parent / "build/rocm.toml"
 
 
-def test_the_sdist_needs_nothing_to_build() -> None:
+def test_the_sdist_has_no_build_requirements() -> None:
     files = plan("gfx906").sdists[0].files
     assert 'requires = []\nbuild-backend = "selector"\nbackend-path = ["src"]\n' in files["pyproject.toml"]
     assert "Dynamic: Requires-Dist\nDynamic: Provides-Extra\n" in files["PKG-INFO"]
     assert "src/selector/__init__.py" in files
 
 
-def test_the_sdist_lists_its_requirements_as_setuptools_does_for_scripts_that_read_them() -> None:
+def test_the_sdist_lists_its_requirements_in_requires_txt_like_setuptools() -> None:
     files = plan("gfx906").sdists[0].files
     assert files["src/rocm.egg-info/PKG-INFO"] == files["PKG-INFO"]
     assert files["src/rocm.egg-info/requires.txt"].startswith(
@@ -137,7 +137,7 @@ def call_hook(source: Path, call: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_backend_keeps_to_the_names_of_the_recipe(renamed_sdist: Path, tmp_path: Path) -> None:
+def test_the_backend_uses_the_names_from_the_recipe(renamed_sdist: Path, tmp_path: Path) -> None:
     prepared = call_hook(renamed_sdist, f"prepare_metadata_for_build_wheel({str(tmp_path)!r})")
     wheel = call_hook(renamed_sdist, f"build_wheel({str(tmp_path)!r})")
     assert (prepared, wheel) == ("my_rocm_sdk-7.0.0.dist-info", "my_rocm_sdk-7.0.0-py3-none-any.whl")
@@ -157,7 +157,7 @@ def test_a_renamed_sdist_rebuilt_from_itself_has_the_same_files(renamed_sdist: P
         assert sorted(new.getnames()) == sorted(old.getnames())
 
 
-def test_programs_know_the_modules_of_the_recipe(renamed_sdist: Path) -> None:
+def test_programs_use_the_module_names_from_the_recipe(renamed_sdist: Path) -> None:
     (core,) = (renamed_sdist.parent / "dist").glob("rocm_sdk_core-*.whl")
     with zipfile.ZipFile(core) as archive:
         info = literals(archive.read("rocm_sdk_core/_build_info.py").decode())
@@ -165,7 +165,7 @@ def test_programs_know_the_modules_of_the_recipe(renamed_sdist: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["sdist", "wheel"])
-def test_the_selector_carries_its_license(sample_dist: Path, tmp_path: Path, form: str) -> None:
+def test_the_selector_contains_its_license(sample_dist: Path, tmp_path: Path, form: str) -> None:
     if form == "sdist":
         with tarfile.open(sample_dist / "rocm-7.0.0.tar.gz") as archive:
             text = archive.extractfile("rocm-7.0.0/LICENSE").read()  # type: ignore[union-attr]
@@ -176,7 +176,7 @@ def test_the_selector_carries_its_license(sample_dist: Path, tmp_path: Path, for
     assert text.startswith(b"MIT License\n")
 
 
-def test_the_wheel_decides_nothing_and_offers_every_target() -> None:
+def test_a_selector_wheel_selects_nothing_and_has_an_extra_for_every_target() -> None:
     made = plan("gfx906", "gfx1030", options=PlanOptions(selector="wheel"))
     assert made.sdists == ()
     wheel = next(wheel for wheel in made.wheels if wheel.package == "selector")
@@ -207,7 +207,7 @@ def _info(files: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
 GENERIC = {"gfx11-generic/.kpack/blas_gfx11-generic.kpack": ("gfx11-generic",)}
 
 
-def test_generic_code_serves_each_gpu_of_its_kind_that_has_no_package() -> None:
+def test_generic_code_serves_each_gpu_of_its_kind_without_a_package() -> None:
     found = families({**GENERIC, "gfx1100/.kpack/blas_gfx1100.kpack": ("gfx1100",)})
     assert found["gfx11-generic"][0] == "gfx11-generic"
     assert {"gfx1101", "gfx1103", "gfx1151"} <= set(found["gfx11-generic"])
@@ -215,12 +215,12 @@ def test_generic_code_serves_each_gpu_of_its_kind_that_has_no_package() -> None:
     assert found["gfx1100"] == ["gfx1100"]
 
 
-def test_relabeled_code_serves_the_gpu_that_it_is_for() -> None:
+def test_relabeled_code_serves_its_target_gpu() -> None:
     found = families({"gfx1030/lib/librocfft.so": ("gfx1030", "gfx1031")})
     assert found == {"gfx1030": ["gfx1030", "gfx1031"]}
 
 
-def test_early_silicon_of_gfx1250_has_its_code_in_the_package_of_gfx1250() -> None:
+def test_code_for_early_gfx1250_silicon_is_in_the_gfx1250_package() -> None:
     files = {
         "gfx1250/.kpack/blas_gfx1250.kpack": ("gfx1250",),
         "gfx1250-strict/.kpack/blas_gfx1250-strict.kpack": ("gfx1250-strict",),
@@ -229,12 +229,12 @@ def test_early_silicon_of_gfx1250_has_its_code_in_the_package_of_gfx1250() -> No
     assert families({"gfx1250/.kpack/blas_gfx1250.kpack": ("gfx1250",)}) == {"gfx1250": ["gfx1250"]}
 
 
-def test_a_gpu_that_one_file_has_no_code_for_is_not_served() -> None:
+def test_a_gpu_is_not_served_if_one_file_lacks_code_for_the_gpu() -> None:
     found = families({"gfx1030/lib/a.so": ("gfx1030", "gfx1031"), "gfx1030/lib/b.so": ("gfx1030",)})
     assert found == {"gfx1030": ["gfx1030"]}
 
 
-def test_kernel_files_serve_those_alone_whom_their_names_name() -> None:
+def test_kernel_files_serve_only_the_gpus_in_their_names() -> None:
     kernels = "lib/rocblas/library/Kernels.so-000"
     alone = families({f"gfx11-generic/{kernels}-gfx11-generic.hsaco": ("gfx11-generic",)})
     assert alone == {"gfx11-generic": ["gfx11-generic"]}
@@ -242,7 +242,7 @@ def test_kernel_files_serve_those_alone_whom_their_names_name() -> None:
     assert families(both) == {"gfx1030": ["gfx1030", "gfx1031"]}
 
 
-def test_relabeled_code_is_preferred_to_generic_code() -> None:
+def test_relabeled_code_is_preferred_over_generic_code() -> None:
     found = families(
         {
             "gfx10-3-generic/.kpack/b_gfx10-3-generic.kpack": ("gfx10-3-generic",),
@@ -254,22 +254,22 @@ def test_relabeled_code_is_preferred_to_generic_code() -> None:
     assert "gfx1031" not in found["gfx10-3-generic"]
 
 
-def test_an_extra_of_a_served_gpu_brings_the_package_that_serves_it() -> None:
+def test_the_extra_of_a_served_gpu_requires_the_package_that_serves_the_gpu() -> None:
     extras = _info(GENERIC)["EXTRAS"]
     assert extras["device-gfx1103"] == [["rocm-sdk-device-gfx11-generic==7.2.0", ""]]
     assert extras["device-all"] == [["rocm-sdk-device-gfx11-generic==7.2.0", ""]]
     assert "is.not.in.this.release" in extras["device-gfx942"][0][0]
 
 
-def test_no_target_is_a_default_just_for_being_first() -> None:
+def test_the_first_of_several_targets_is_not_the_default() -> None:
     assert build_info("gfx906", "gfx1030")["DEFAULT_FAMILY"] == ""
 
 
-def test_a_lone_target_is_the_default() -> None:
+def test_a_single_target_is_the_default() -> None:
     assert build_info("gfx906")["DEFAULT_FAMILY"] == "gfx906"
 
 
-def test_a_default_that_a_person_chose_is_written() -> None:
+def test_an_explicitly_chosen_default_is_written() -> None:
     made = plan("gfx906", "gfx1030", options=PlanOptions(default_family="gfx1030"))
     assert literals(made.sdists[0].files["src/rocm_sdk/_build_info.py"])["DEFAULT_FAMILY"] == "gfx1030"
 

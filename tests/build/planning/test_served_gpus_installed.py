@@ -39,7 +39,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("gfx1103", "rocm_sdk_device_gfx11_generic", "uses gfx11-generic in 1 bundle (generic code"),
     ],
 )
-def test_a_gpu_gets_the_package_whose_code_it_runs(
+def test_a_gpu_gets_the_package_with_code_that_runs_on_the_gpu(
     dist: Path, tmp_path: Path, tool: str, gpu: str, package: str, uses: str
 ) -> None:
     environment = new_environment(tmp_path / "environment", dist, tool)

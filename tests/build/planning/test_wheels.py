@@ -49,7 +49,7 @@ BIN = "_rocm_sdk_core/lib/llvm/bin"
 
 
 @pytest.mark.slow
-def test_copies_become_relays_and_the_bytes_saved_are_told(run: Run, tmp_path: Path) -> None:
+def test_copies_become_relays_and_the_saved_bytes_are_reported(run: Run, tmp_path: Path) -> None:
     wheel, said = build(run, tmp_path, recipe_with_relays(tmp_path))
     assert wheel.read(f"{BIN}/clang++.exe") == make_relay("clang.exe", ["--driver-mode=g++"])
     assert wheel.read(f"{BIN}/wasm-ld.exe") == make_relay("lld.exe", ["-flavor", "wasm"])
@@ -59,14 +59,14 @@ def test_copies_become_relays_and_the_bytes_saved_are_told(run: Run, tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_default_recipe_leaves_copies_as_they_are(run: Run, tmp_path: Path) -> None:
+def test_the_default_recipe_keeps_copies(run: Run, tmp_path: Path) -> None:
     wheel, said = build(run, tmp_path, RECIPE)
     assert wheel.read(f"{BIN}/clang++.exe") == wheel.read(f"{BIN}/clang.exe")
     assert "relay" not in said
 
 
 @pytest.mark.slow
-def test_the_development_tree_has_relays_beside_their_targets(run: Run, tmp_path: Path) -> None:
+def test_the_development_tree_has_relays_next_to_their_targets(run: Run, tmp_path: Path) -> None:
     build(run, tmp_path, recipe_with_relays(tmp_path))
     with zipfile.ZipFile(tmp_path / "out/dist/rocm_sdk_devel-7.0.0-py3-none-win_amd64.whl") as wheel:
         links = json.loads(wheel.read("rocm_sdk_devel/_links.json"))["links"]
@@ -75,7 +75,7 @@ def test_the_development_tree_has_relays_beside_their_targets(run: Run, tmp_path
 
 
 @pytest.mark.slow
-def test_rows_that_make_no_relay_are_told(run: Run, tmp_path: Path) -> None:
+def test_relay_rules_that_have_no_effect_are_reported(run: Run, tmp_path: Path) -> None:
     rows = (
         '"lib/llvm/bin/amdclang.exe" = { target = "lib/llvm/bin/clang.exe" }',
         '"lib/llvm/bin/amdclang++.exe" = { target = "lib/llvm/bin/absent.exe" }',
@@ -118,15 +118,13 @@ def test_rows_that_make_no_relay_are_told(run: Run, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_rows_that_no_relay_can_follow_are_refused(tmp_path: Path, row: str, problem: str) -> None:
+def test_invalid_relay_rules_are_refused(tmp_path: Path, row: str, problem: str) -> None:
     with pytest.raises(RocwheelError, match=re.escape(problem)):
         load_recipe(recipe_with_relays(tmp_path, row))
 
 
 @pytest.mark.slow
-def test_relays_of_a_wheel_start_the_compiler_and_the_linker_in_their_modes(
-    run: Run, wine: Wine, tmp_path: Path
-) -> None:
+def test_relays_start_the_compiler_and_the_linker_in_the_right_mode(run: Run, wine: Wine, tmp_path: Path) -> None:
     wheel, _ = build(run, tmp_path, recipe_with_relays(tmp_path))
     wheel.extractall(tmp_path / "site packages")
     folder = tmp_path / "site packages" / BIN
@@ -160,7 +158,7 @@ def steps(folder: Path, name: str, *arguments: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["clang++", "clang-cl", "clang-cpp"])
-def test_llvm_takes_the_arguments_of_relays_for_its_other_names(name: str, tmp_path: Path) -> None:
+def test_relay_arguments_make_clang_behave_as_under_its_other_names(name: str, tmp_path: Path) -> None:
     if not (LLVM / name).exists():
         pytest.skip("needs Debian's clang-16")
     rules = load_recipe(recipe_with_relays(tmp_path)).platforms[Platform.WINDOWS].packages["core"].relays or {}
@@ -171,7 +169,7 @@ def test_llvm_takes_the_arguments_of_relays_for_its_other_names(name: str, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ld.lld", "ld64.lld", "lld-link", "wasm-ld"])
-def test_lld_takes_the_arguments_of_relays_for_its_other_names(name: str, tmp_path: Path) -> None:
+def test_relay_arguments_make_lld_behave_as_under_its_other_names(name: str, tmp_path: Path) -> None:
     if not (LLVM / name).exists():
         pytest.skip("needs Debian's lld-16")
     rules = load_recipe(recipe_with_relays(tmp_path)).platforms[Platform.WINDOWS].packages["core"].relays or {}

@@ -25,7 +25,7 @@ LINKS = [
 ]
 
 
-def test_links_become_copies_and_those_that_lead_nowhere_are_left_out() -> None:
+def test_links_become_copies_and_dangling_links_are_left_out() -> None:
     image = read_pe(pe_file("a.dll"), name="a.dll")
     images = {entry.source: image for entry in (CLANG, BLAS) if entry.source}
     facts = msgspec.structs.replace(make_facts(scripts=[SCRIPT]), platform=Platform.WINDOWS, images=images)

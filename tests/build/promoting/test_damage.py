@@ -37,7 +37,7 @@ with TemporaryDirectory() as made:
 
 @given(damaged([DATA]))
 @settings(max_examples=examples(150))
-def test_a_damaged_wheel_is_promoted_whole_or_refused_by_name_and_nothing_is_written(data: bytes) -> None:
+def test_a_damaged_wheel_is_promoted_completely_or_reported_by_name(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         dist, out = Path(folder, "dist"), Path(folder, "out")
         dist.mkdir()
@@ -62,7 +62,7 @@ def test_the_same_distribution_under_two_names_is_refused_and_nothing_is_written
 
 
 @pytest.mark.parametrize("end", [" (1).whl", "\n.whl"])
-def test_a_name_that_no_index_takes_is_refused_and_nothing_is_written(tmp_path: Path, end: str) -> None:
+def test_an_invalid_file_name_is_refused_and_nothing_is_written(tmp_path: Path, end: str) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
     wheel.rename(wheel.with_name(wheel.name.removesuffix(".whl") + end))
     with pytest.raises(ProblemsError, match=r"isn't a valid wheel or sdist file name; expected NAME-VERSION\["):
@@ -70,7 +70,7 @@ def test_a_name_that_no_index_takes_is_refused_and_nothing_is_written(tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-def test_an_sdist_with_a_path_that_climbs_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_an_sdist_with_an_escaping_path_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     dist.mkdir()
     blocks = [
@@ -83,7 +83,7 @@ def test_an_sdist_with_a_path_that_climbs_is_refused_and_nothing_is_written(tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_record_that_is_no_csv_is_refused_by_name_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_record_that_is_not_csv_is_reported_by_name_and_nothing_is_written(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
     contents = members(wheel) | {"demo-1.0rc1.dist-info/RECORD": b"a\rb,,\n"}
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -127,7 +127,7 @@ def test_a_promoted_wheel_has_the_new_version_or_is_refused(
 
 
 @given(st.text(max_size=60) | st.from_regex(r"[a-z]+ *== *1\.0(rc1|\+[a-z.]+)?(;.*)?", fullmatch=True))
-def test_any_requirement_keeps_all_but_its_version(text: str) -> None:
+def test_only_the_version_of_a_requirement_changes(text: str) -> None:
     changed = CHANGE.requirement(text)
     assert changed == text or text.partition("==")[0] == changed.partition("==")[0]
 
@@ -139,7 +139,7 @@ def test_any_requirement_keeps_all_but_its_version(text: str) -> None:
     data=st.binary(max_size=80)
     | st.sampled_from([BUILD_INFO, *FILES.values()]).flatmap(lambda text: damaged([text or b" "]))
 )
-def test_any_file_that_says_the_version_is_changed_or_refused_by_name(name: str, data: bytes) -> None:
+def test_any_file_that_states_the_version_is_changed_or_reported_by_name(name: str, data: bytes) -> None:
     try:
         changed = CHANGE.text(name, data, "1.0rc1")
     except InputError as e:
@@ -159,11 +159,11 @@ def test_any_file_that_says_the_version_is_changed_or_refused_by_name(name: str,
     ],
     ids=["brackets", "signs", "lists", "digits", "a call"],
 )
-def test_hostile_literals_are_refused_by_name(text: str) -> None:
+def test_malicious_literals_are_reported_by_name(text: str) -> None:
     with pytest.raises(InputError, match=r"^a/_build_info\.py: can't be read"):
         CHANGE.text("a/_build_info.py", text.encode(), "1.0rc1")
 
 
-def test_literals_that_are_nested_too_deeply_are_called_so() -> None:
+def test_deeply_nested_literals_are_reported_as_too_deep() -> None:
     with pytest.raises(InputError, match=r"can't be read \(.*too (deeply|complex)"):
         CHANGE.text("a/_build_info.py", b"-" * 100_000 + b"1", "1.0rc1")

@@ -77,7 +77,7 @@ def problems(dist: Path, to: str, *targets: str) -> list[str]:
     return [str(problem).replace(str(dist), "DIST") for problem in found]
 
 
-def test_frameworks_and_sdk_of_one_folder_move_together(everything: Path, tmp_path: Path) -> None:
+def test_frameworks_and_sdk_in_one_folder_are_promoted_together(everything: Path, tmp_path: Path) -> None:
     result = PromoteJob(everything, NEW, tmp_path / "out").run()
     assert (result.old_version, result.version) == (OLD, NEW)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
@@ -104,7 +104,7 @@ def test_frameworks_and_sdk_of_one_folder_move_together(everything: Path, tmp_pa
 
 
 @pytest.mark.parametrize("folder", ["everything", "frameworks"])
-def test_every_file_of_torch_that_states_the_version_changes(
+def test_every_torch_file_that_states_the_version_is_changed(
     folder: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     PromoteJob(request.getfixturevalue(folder), NEW, tmp_path / "out").run()
@@ -134,7 +134,7 @@ def test_every_file_of_torch_that_states_the_version_changes(
     assert version[-2:] == ["hip: Optional[str] = '7.2.53211'", "rocm: Optional[str] = '10.0.0'"]
 
 
-def test_wheels_that_require_torch_follow(frameworks: Path, tmp_path: Path) -> None:
+def test_wheels_that_require_torch_are_also_changed(frameworks: Path, tmp_path: Path) -> None:
     PromoteJob(frameworks, NEW, tmp_path / "out").run()
     assert headers(tmp_path / "out", "torchvision", "Requires-Dist")[:3] == [
         "Requires-Dist: numpy",
@@ -149,13 +149,13 @@ def test_wheels_that_require_torch_follow(frameworks: Path, tmp_path: Path) -> N
     ]
 
 
-def test_the_audit_finds_nothing_in_a_promoted_folder(everything: Path, tmp_path: Path) -> None:
+def test_the_audit_reports_no_findings_in_a_promoted_folder(everything: Path, tmp_path: Path) -> None:
     PromoteJob(everything, NEW, tmp_path / "out").run()
     done = rocwheel("audit", "--json", tmp_path / "out")
     assert (done.returncode, json.loads(done.stdout)["findings"]) == (0, [])
 
 
-def test_pip_installs_promoted_frameworks_and_torch_starts(everything: Path, tmp_path: Path) -> None:
+def test_pip_installs_promoted_frameworks_and_torch_can_be_imported(everything: Path, tmp_path: Path) -> None:
     PromoteJob(everything, NEW, tmp_path / "out").run()
     for name in ("filelock", "sympy", "setuptools", "numpy", "pillow"):
         make_wheel(tmp_path / "others", name, {}, version="99", tag="py3-none-any")
@@ -169,7 +169,7 @@ def test_pip_installs_promoted_frameworks_and_torch_starts(everything: Path, tmp
     assert done.stdout == "2.9.0+rocm10.0.0 10.0.0 10.0.0\n"
 
 
-def test_initializer_of_rocwheel_accepts_the_new_version(dist: Path, tmp_path: Path) -> None:
+def test_the_generated_initializer_accepts_the_new_version(dist: Path, tmp_path: Path) -> None:
     files = {"demo/_rocm_init.py": initializer(OLD, "exact").encode()}
     make_wheel(dist, "demo", files, version="1.0+rocm10.0.0rc1", requires=("rocm[libraries]==10.0.0rc1",))
     PromoteJob(dist, NEW, tmp_path / "out").run()
@@ -193,7 +193,7 @@ def test_initializer_of_rocwheel_accepts_the_new_version(dist: Path, tmp_path: P
         ("10.0.0", "10.0.1.dev0+abc", "2.9.0+rocm10.0.0", "2.9.0+devrocm10.0.1.dev0.abc"),
     ],
 )
-def test_local_versions_of_frameworks_move_their_part_of_rocm(old: str, new: str, text: str, expected: str) -> None:
+def test_the_rocm_part_of_local_framework_versions_is_changed(old: str, new: str, text: str, expected: str) -> None:
     assert VersionChange(old, new).version(text) == expected
 
 
@@ -210,7 +210,7 @@ def test_local_versions_of_frameworks_move_their_part_of_rocm(old: str, new: str
         ("rocm @ https://example.org/rocm-10.0.0rc1.tar.gz", "rocm @ https://example.org/rocm-10.0.0rc1.tar.gz"),
     ],
 )
-def test_requirements_of_frameworks_on_the_set_move(text: str, expected: str) -> None:
+def test_framework_requirements_on_the_sdk_are_changed(text: str, expected: str) -> None:
     assert VersionChange(OLD, NEW).requirement(text, any_name=False) == expected
 
 
@@ -242,7 +242,7 @@ def test_modules_that_would_still_state_the_old_version_stop_the_promotion(dist:
     ]
 
 
-def test_a_final_version_may_be_that_of_other_software(dist: Path, tmp_path: Path) -> None:
+def test_a_final_version_may_also_be_the_version_of_other_software(dist: Path, tmp_path: Path) -> None:
     files = {"demo/opset.py": b"OPSETS = ['7.0.0']\n", "demo/_dist_info.py": b"__version__ = '7.0.0'\n"}
     make_wheel(dist, "demo", files, version="1.0+rocm7.0.0", requires=("other==7.0.0",))
     PromoteJob(dist, "7.0.1", tmp_path / "out").run()
@@ -254,7 +254,7 @@ def test_a_final_version_may_be_that_of_other_software(dist: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("old", "new", "opset"), [("10.0.0rc1", "10.0.0", "10.0.0"), ("7.0.0", "7.0.1", "7.0.0")])
-def test_version_modules_of_namespace_packages_change(
+def test_version_modules_of_namespace_packages_are_changed(
     dist: Path, tmp_path: Path, old: str, new: str, opset: str
 ) -> None:
     module = f"VERSION = '0.9.1+rocm{old}'\nOPSET = '{old}'\n".encode()
@@ -265,7 +265,7 @@ def test_version_modules_of_namespace_packages_change(
     assert text == f"VERSION = '0.9.1+rocm{new}'\nOPSET = '{opset}'\n"
 
 
-def test_requirements_that_the_new_version_would_break_stop_the_promotion(dist: Path) -> None:
+def test_requirements_that_exclude_the_new_version_stop_the_promotion(dist: Path) -> None:
     wheel = make_wheel(dist, "demo", {}, version="1.0+rocm7.14.0", requires=("rocm[libraries]==7.14.*",))
     assert problems(dist, "7.15.0") == [
         (
@@ -275,7 +275,7 @@ def test_requirements_that_the_new_version_would_break_stop_the_promotion(dist: 
     ]
 
 
-def test_a_range_that_moves_past_its_own_end_stops_the_promotion(dist: Path) -> None:
+def test_a_version_range_that_would_become_empty_stops_the_promotion(dist: Path) -> None:
     requires = ("rocm[libraries]>=10.0.0rc1,<10.0.1",)
     wheel = make_wheel(dist, "demo", {}, version="1.0+rocm10.0.0rc1", requires=requires)
     (found,) = problems(dist, "10.0.1")
@@ -284,7 +284,7 @@ def test_a_range_that_moves_past_its_own_end_stops_the_promotion(dist: Path) -> 
     )
 
 
-def test_a_framework_alone_says_the_commit_of_its_rocm_in_its_requirements(dist: Path, tmp_path: Path) -> None:
+def test_without_the_sdk_the_rocm_commit_comes_from_framework_requirements(dist: Path, tmp_path: Path) -> None:
     requires = ("rocm[libraries]==10.0.0.dev0+abc1234",)
     files = {"demo/_rocm_init.py": b"VERSION = '10.0.0.dev0+abc1234'\n"}
     make_wheel(dist, "demo", files, version="2.9.0+devrocm10.0.0.dev0.abc1234", requires=requires)
@@ -294,7 +294,7 @@ def test_a_framework_alone_says_the_commit_of_its_rocm_in_its_requirements(dist:
     assert member(tmp_path / "out", "demo", "_rocm_init.py") == "VERSION = '10.0.0'\n"
 
 
-def test_an_epoch_does_not_fit_into_the_version_of_a_framework(dist: Path) -> None:
+def test_a_version_with_an_epoch_is_refused_for_frameworks(dist: Path) -> None:
     wheel = make_wheel(dist, "demo", {}, version="2.9.0+rocm10.0.0rc1")
     assert problems(dist, "1!10.0.0") == [
         (
@@ -304,7 +304,7 @@ def test_an_epoch_does_not_fit_into_the_version_of_a_framework(dist: Path) -> No
     ]
 
 
-def test_a_promoted_build_with_a_local_version_is_that_of_a_build_with_the_new_version(tmp_path: Path) -> None:
+def test_a_promoted_local_version_equals_a_build_of_the_new_version(tmp_path: Path) -> None:
     folders = {}
     for version in ("10.0.0.dev0+abc1234", NEW):
         folders[version] = tmp_path / version
@@ -317,7 +317,7 @@ def test_a_promoted_build_with_a_local_version_is_that_of_a_build_with_the_new_v
     assert [name for name, data in promoted.items() if data != built[name]] == []
 
 
-def test_frameworks_for_other_versions_of_rocm_are_refused(dist: Path) -> None:
+def test_frameworks_for_different_rocm_versions_are_refused(dist: Path) -> None:
     for version in ("1.0+rocm10.0.0rc1", "1.0+rocm10.0.0rc2"):
         make_wheel(dist, "demo", {}, version=version)
     make_wheel(dist, "numpy", {}, version="2.0")
@@ -331,7 +331,7 @@ def test_frameworks_for_other_versions_of_rocm_are_refused(dist: Path) -> None:
     ]
 
 
-def test_targets_are_trimmed_without_a_new_version(everything: Path, tmp_path: Path) -> None:
+def test_targets_can_be_trimmed_without_a_new_version(everything: Path, tmp_path: Path) -> None:
     done = rocwheel("promote", everything, "--targets", "gfx906", "--output", tmp_path / "out")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"version {OLD} is unchanged, GPU targets: gfx906")
     names = sorted(path.name.partition("-")[0] for path in (tmp_path / "out").iterdir())
@@ -354,7 +354,7 @@ def test_targets_are_trimmed_without_a_new_version(everything: Path, tmp_path: P
     assert (audited.returncode, json.loads(audited.stdout)["findings"]) == (0, [])
 
 
-def test_frameworks_alone_are_trimmed_by_their_own_extras(frameworks: Path, tmp_path: Path) -> None:
+def test_frameworks_without_the_sdk_are_trimmed_by_their_own_extras(frameworks: Path, tmp_path: Path) -> None:
     result = PromoteJob(frameworks, NEW, tmp_path / "out", ("gfx1030",)).run()
     assert result.targets == ("gfx1030",)
     names = sorted(path.name.partition("-")[0] for path in (tmp_path / "out").iterdir())
@@ -366,7 +366,7 @@ def test_frameworks_alone_are_trimmed_by_their_own_extras(frameworks: Path, tmp_
     ]
 
 
-def test_the_extra_device_of_a_dropped_target_leads_to_a_kept_one(dist: Path, tmp_path: Path) -> None:
+def test_the_device_extra_of_a_dropped_target_is_redirected_to_a_kept_target(dist: Path, tmp_path: Path) -> None:
     rows = (("gfx906", "device"), ("gfx906", "device-gfx906"), ("gfx942", "device-gfx942"), ("gfx942", "device-all"))
     requires = tuple(f'demo-device-{target} == 1.0; extra == "{extra}"' for target, extra in rows)
     extras = ("device", "device-gfx906", "device-gfx942", "device-all")
@@ -391,7 +391,7 @@ def test_frameworks_without_code_for_a_kept_target_are_refused(everything: Path,
     ]
 
 
-def test_neither_a_version_nor_targets_are_refused(tmp_path: Path) -> None:
+def test_omitting_both_version_and_targets_is_refused(tmp_path: Path) -> None:
     done = rocwheel("promote", tmp_path, "--output", tmp_path / "out")
     assert (done.returncode, done.stderr) == (
         2,
@@ -402,7 +402,7 @@ def test_neither_a_version_nor_targets_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_version_that_stays_needs_targets_in_the_folder(frameworks: Path, tmp_path: Path) -> None:
+def test_trimming_without_a_new_version_also_requires_target_packages(frameworks: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"has no packages for gfx90a; expected targets with packages: gfx906, gfx1030"
     ):

@@ -66,16 +66,14 @@ def without(folder: Path, *targets: str) -> Path:
     return folder
 
 
-def test_a_promoted_set_is_what_a_build_of_that_version_makes(
-    candidates: Path, sample_dist: Path, tmp_path: Path
-) -> None:
+def test_a_promoted_set_equals_a_build_of_the_new_version(candidates: Path, sample_dist: Path, tmp_path: Path) -> None:
     result = PromoteJob(candidates, "7.0", tmp_path / "out").run()
     assert (result.old_version, result.version, result.left_out) == ("7.0.0rc1", "7.0", ())
     PromoteJob(candidates, "7.0.0", tmp_path / "exact").run()
     assert digests(tmp_path / "exact") == digests(sample_dist)
 
 
-def test_the_selector_as_a_wheel_is_what_a_build_makes_too(tmp_path: Path) -> None:
+def test_a_promoted_selector_wheel_equals_a_built_selector_wheel(tmp_path: Path) -> None:
     candidates = build(tmp_path / "rc", "7.0.0rc1", selector="wheel")
     PromoteJob(candidates, "7.0.0", tmp_path / "out").run()
     assert digests(tmp_path / "out") == digests(build(tmp_path / "final", "7.0.0", selector="wheel"))
@@ -83,7 +81,7 @@ def test_the_selector_as_a_wheel_is_what_a_build_makes_too(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("selector", ["sdist", "wheel"])
 @pytest.mark.parametrize("kept", [("gfx906",), ("gfx90a", "gfx906")])
-def test_a_set_for_some_targets_is_what_a_build_for_them_makes(
+def test_a_set_promoted_for_some_targets_equals_a_build_for_these_targets(
     tmp_path: Path, kept: tuple[str, ...], selector: SelectorForm
 ) -> None:
     others = {"gfx906", "gfx90a", "gfx1030"} - set(kept)
@@ -105,7 +103,7 @@ def per_family(folder: Path, *families: str) -> Path:
     return folder
 
 
-def test_families_are_promoted_in_their_folders_and_left_out_with_them(tmp_path: Path) -> None:
+def test_families_are_promoted_in_their_folders_and_can_be_left_out(tmp_path: Path) -> None:
     recipe = tmp_path / "family.toml"
     recipe.write_text(RECIPE.read_text().replace("schema = 1", 'schema = 1\nlayout = "per-family"'))
     artifacts = per_family(tmp_path / "artifacts", "gfx906-dgpu", "gfx90a-dcgpu")
@@ -123,7 +121,7 @@ def test_families_are_promoted_in_their_folders_and_left_out_with_them(tmp_path:
     ]
 
 
-def test_payloads_are_copied_as_they_are_packed(candidates: Path, tmp_path: Path) -> None:
+def test_payloads_are_copied_without_repacking(candidates: Path, tmp_path: Path) -> None:
     """A member that was stored stays stored, though a packer would deflate it."""
     stored = tmp_path / "stored"
     BuildJob(PlanJob(SAMPLE_SDK, options=PlanOptions(version="7.0.0rc1")), stored, level=0).run()
@@ -135,7 +133,7 @@ def test_payloads_are_copied_as_they_are_packed(candidates: Path, tmp_path: Path
     assert {info.compress_type for info in libraries} == {zipfile.ZIP_STORED}
 
 
-def test_the_sdk_manifest_gets_the_version_where_it_has_the_old_one(dist: Path, tmp_path: Path) -> None:
+def test_the_sdk_manifest_changes_only_fields_with_the_old_version(dist: Path, tmp_path: Path) -> None:
     name, path = "rocm_sdk_core-7.0.0rc1.dist-info", dist / CORE
     contents = {key: data for key, data in members(path).items() if not key.endswith("/RECORD")}
     manifest = "_rocm_sdk_core/share/therock/therock_manifest.json"
@@ -148,7 +146,7 @@ def test_the_sdk_manifest_gets_the_version_where_it_has_the_old_one(dist: Path, 
     assert found["_rocm_sdk_core/.info/version"] == b"7.0.0rc1\n"
 
 
-def test_a_data_folder_a_build_tag_and_licenses_follow_the_version(tmp_path: Path) -> None:
+def test_the_data_folder_build_tag_and_license_files_follow_the_version(tmp_path: Path) -> None:
     files = {"demo_x-1.0rc1.data/scripts/tool": b"#!python\n", "demo_x/__init__.py": b"", "demo_x/_dist_info.py": b""}
     files["demo_x/_dist_info.py"] = b"__version__ = '1.0rc1'\nOTHER = '1.0rc11'\n"
     wheel = make_wheel(tmp_path / "in", "demo-x", files, version="1.0rc1", requires=("a==1.0rc1; extra == 'b'", "c"))
@@ -173,13 +171,13 @@ def test_a_data_folder_a_build_tag_and_licenses_follow_the_version(tmp_path: Pat
     )
 
 
-def test_the_audit_finds_nothing_in_a_promoted_set(candidates: Path, tmp_path: Path) -> None:
+def test_the_audit_reports_no_findings_in_a_promoted_set(candidates: Path, tmp_path: Path) -> None:
     PromoteJob(candidates, "7.0.0", tmp_path / "out", ("gfx906",)).run()
     done = rocwheel("audit", "--json", *sorted((tmp_path / "out").glob("*.whl")))
     assert (done.returncode, json.loads(done.stdout)["findings"]) == (0, [])
 
 
-def test_pip_installs_a_promoted_set_which_says_its_new_version(candidates: Path, tmp_path: Path) -> None:
+def test_pip_installs_a_promoted_set_with_the_new_version(candidates: Path, tmp_path: Path) -> None:
     PromoteJob(candidates, "7.0.0", tmp_path / "out", ("gfx906",)).run()
     python = make_venv(tmp_path / "venv")
     install = [*pip_for(python), "install", "-q", "--no-index", "--find-links", str(tmp_path / "out")]
@@ -202,7 +200,7 @@ def check_refused(dist: Path, to: str, out: Path, *expected: str, targets: tuple
     assert digests(out.parent) == before
 
 
-def test_a_lower_version_and_one_that_is_there_are_refused(dist: Path, tmp_path: Path) -> None:
+def test_a_lower_version_and_an_existing_version_are_refused(dist: Path, tmp_path: Path) -> None:
     names = "rocm-7.0.0rc1.tar.gz, rocm_profiler-7.0.0rc1-py3-none-manylinux_2_5_x86_64.whl and 6 other files"
     lower = (
         f"--to: is 7.0.0b2, which is lower than 7.0.0rc1, the version of {names}; expected a later version, because "
@@ -215,7 +213,7 @@ def test_a_lower_version_and_one_that_is_there_are_refused(dist: Path, tmp_path:
     check_refused(dist, "seven", tmp_path / "out", invalid)
 
 
-def test_several_versions_are_listed_with_one_that_is_there(dist: Path, tmp_path: Path) -> None:
+def test_several_versions_are_refused_together_with_an_existing_version(dist: Path, tmp_path: Path) -> None:
     make_wheel(dist, "rocm-sdk-core", {}, version="7.0.0", tag="py3-none-any")
     make_wheel(dist, "rocm-profiler", {}, version="7.1.0", tag="py3-none-any")
     check_refused(
@@ -233,7 +231,7 @@ def test_several_versions_are_listed_with_one_that_is_there(dist: Path, tmp_path
     )
 
 
-def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -> None:
+def test_every_existing_output_file_is_reported(dist: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     for name in ("rocm-7.0.0.tar.gz", "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"):
         (tmp_path / "out" / name).touch()
@@ -247,12 +245,12 @@ def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -
     check_refused(dist, "7.0.0", dist, f"/dist: contains the candidates; {rest}")
 
 
-def test_a_folder_below_that_of_the_candidates_is_refused(dist: Path) -> None:
+def test_an_output_folder_inside_the_candidate_folder_is_refused(dist: Path) -> None:
     rest = "is a folder in ; expected a folder outside . Change --output."
     check_refused(dist, "7.0.0", dist / "release", f"/release: {rest}")
 
 
-def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, tmp_path: Path) -> None:
+def test_all_files_that_are_not_valid_packages_are_refused_together(dist: Path, tmp_path: Path) -> None:
     (dist / "a-1.tar.gz").write_bytes(b"no tar")
     (dist / "b-1-py3-none-any.whl").write_bytes(b"no zip")
     (dist / CORE).rename(dist / CORE.replace("rc1", "rc2"))
@@ -280,7 +278,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+def test_a_wheel_with_an_escaping_path_is_refused_and_nothing_is_written(tmp_path: Path, name: str) -> None:
     dist = tmp_path / "dist"
     make_wheel(dist, "good", {"good/__init__.py": b""}, version="1.0rc1")
     wheel = make_wheel(dist, "bad", {"bad/__init__.py": b"", name: b"evil"}, version="1.0rc1")
@@ -288,7 +286,7 @@ def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(tm
     check_refused(dist, "1.0", tmp_path / "out", f"{message} Build the wheel again.")
 
 
-def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_path: Path) -> None:
+def test_escaping_paths_in_all_wheels_are_reported_with_other_problems(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     one = make_wheel(dist, "a", {"../x": b"", "/y": b""}, version="1.0rc1")
     other = make_wheel(dist, "b", {"../x": b""}, version="1.0rc1")
@@ -333,7 +331,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_damaged_wheels_are_all_named_and_nothing_is_written(dist: Path, tmp_path: Path, kind: str) -> None:
+def test_all_damaged_wheels_are_reported_and_nothing_is_written(dist: Path, tmp_path: Path, kind: str) -> None:
     damage, named = DAMAGE[kind]
     damage(dist / CORE)
     profiler = next(dist.glob("rocm_profiler*"))
@@ -347,7 +345,7 @@ def test_damaged_wheels_are_all_named_and_nothing_is_written(dist: Path, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_path: Path) -> None:
+def test_changed_and_missing_files_are_detected_with_record(dist: Path, tmp_path: Path) -> None:
     _break_record(dist / CORE)
     remedy, record = "Build or download the wheel again.", "rocm_sdk_core-7.0.0rc1.dist-info/RECORD"
     expected = (
@@ -360,7 +358,7 @@ def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_pat
     assert [str(problem).replace(str(tmp_path), "") for problem in inner.problems] == list(expected)
 
 
-def test_targets_without_packages_are_refused_with_those_that_have_some(dist: Path, tmp_path: Path) -> None:
+def test_targets_without_packages_are_refused_with_the_available_targets(dist: Path, tmp_path: Path) -> None:
     message = (
         "--targets: /dist has no packages for gfx1100, gfx1201; expected targets with packages: gfx906, gfx90a, gfx1030"
     )
@@ -381,7 +379,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["", "family"])
 @pytest.mark.parametrize("is_new", [True, False])
-def test_when_one_file_cannot_get_its_place_none_stays(
+def test_if_one_file_cannot_be_moved_into_place_no_file_remains(
     folder: str, is_new: bool, candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(candidates, tmp_path / "in" / folder)
@@ -404,7 +402,7 @@ def test_when_one_file_cannot_get_its_place_none_stays(
     assert list(out.rglob("*")) == []
 
 
-def test_the_second_of_two_promotions_into_a_folder_replaces_nothing(
+def test_the_second_of_two_promotions_into_one_folder_replaces_nothing(
     candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -421,7 +419,7 @@ def test_the_second_of_two_promotions_into_a_folder_replaces_nothing(
     assert (out / "rocm-7.0.tar.gz").read_bytes() == b"of the first"
 
 
-def test_the_second_of_two_builds_into_a_folder_is_refused(tmp_path: Path) -> None:
+def test_the_second_of_two_builds_into_one_folder_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with locked_folder(out / "dist"):
         with pytest.raises(WorkError, match="out/dist: is still being written to by another run"):

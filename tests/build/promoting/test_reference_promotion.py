@@ -76,7 +76,7 @@ def promoted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_package_says_the_new_version_and_works_once_installed(promoted: Path, tmp_path: Path) -> None:
+def test_every_promoted_package_states_the_new_version_and_works_installed(promoted: Path, tmp_path: Path) -> None:
     python = make_venv(tmp_path / "venv")
     install = [*pip_for(python), "install", "-q", "--no-index", "--find-links", str(promoted), "--no-cache-dir"]
     subprocess.run([*install, f"rocm[libraries,devel,profiler,device-gfx906]=={NEW}"], check=True)
@@ -98,7 +98,7 @@ def test_every_package_says_the_new_version_and_works_once_installed(promoted: P
         assert subprocess.run([python, "-c", said], check=True, capture_output=True, text=True).stdout == f"{NEW}\n"
 
 
-def test_a_gpu_without_packages_is_refused_by_the_new_version(promoted: Path) -> None:
+def test_the_refusal_of_a_gpu_without_packages_has_the_new_version(promoted: Path) -> None:
     install = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--find-links", str(promoted)]
     done = subprocess.run([*install, "rocm[device-gfx942]"], check=False, capture_output=True, text=True)
     assert done.returncode != 0

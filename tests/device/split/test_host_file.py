@@ -86,7 +86,7 @@ def joined(host: bytes, bundles: list[memoryview], units: tuple[int, ...] = (0, 
 
 
 @LIBRARIES
-def test_wrappers_lead_to_the_marker(data: bytes) -> None:
+def test_the_wrappers_point_to_the_marker(data: bytes) -> None:
     library = read_split_library(memoryview(split(data)), name="a.dll")
     assert library is not None
     assert [(unit.offset, unit.index, unit.marker) for unit in library.units] == [
@@ -96,7 +96,7 @@ def test_wrappers_lead_to_the_marker(data: bytes) -> None:
 
 
 @LIBRARIES
-def test_each_wrapper_may_have_a_marker_of_its_own(data: bytes) -> None:
+def test_each_wrapper_can_have_its_own_marker(data: bytes) -> None:
     other = Marker("bin/a.dll", ("../.kpack/a.dll-part2_@GFXARCH@.kpack",))
     host = applied(data, plan_host_file(memoryview(data), (MARKER, other), [UnitLink(7, 1), UnitLink(3, 0)], name="x"))
     library = read_split_library(memoryview(host), name="a.dll")
@@ -105,7 +105,7 @@ def test_each_wrapper_may_have_a_marker_of_its_own(data: bytes) -> None:
 
 
 @LIBRARIES
-def test_the_device_code_leaves_the_file_and_not_memory(data: bytes) -> None:
+def test_the_device_code_is_removed_from_the_file_but_not_from_memory(data: bytes) -> None:
     host = split(data)
     old, new = pefile.PE(data=data), pefile.PE(data=host)
     code = next(section for section in old.sections if section.Name == b".hip_fat")
@@ -128,7 +128,7 @@ def test_the_device_code_leaves_the_file_and_not_memory(data: bytes) -> None:
 
 
 @LIBRARIES
-def test_only_pointers_of_wrappers_are_other_ones_in_memory(data: bytes) -> None:
+def test_only_the_wrapper_pointers_differ_in_memory(data: bytes) -> None:
     fat = fat_of(data)
     old, new = (pefile.PE(data=one).get_memory_mapped_image() for one in (data, split(data)))
     mine = bytearray(old.ljust(len(new), b"\0"))
@@ -141,7 +141,7 @@ def test_only_pointers_of_wrappers_are_other_ones_in_memory(data: bytes) -> None
 
 
 @LIBRARIES
-def test_the_loader_finds_nothing_wrong_before_and_after(data: bytes) -> None:
+def test_the_file_has_no_loader_faults_before_and_after_splitting(data: bytes) -> None:
     host = split(data)
     again = joined(host, bundles_of(data))
     for image in (data, host, again):
@@ -152,7 +152,7 @@ def test_the_loader_finds_nothing_wrong_before_and_after(data: bytes) -> None:
 
 
 @LIBRARIES
-def test_llvm_reads_the_same_imports_and_exports(data: bytes, run_tool: RunTool, tmp_path: Path) -> None:
+def test_llvm_readobj_shows_the_same_imports_and_exports(data: bytes, run_tool: RunTool, tmp_path: Path) -> None:
     texts = []
     for number, image in enumerate((data, split(data))):
         path = tmp_path / f"{number}.dll"
@@ -164,7 +164,7 @@ def test_llvm_reads_the_same_imports_and_exports(data: bytes, run_tool: RunTool,
     assert "Name: bundle_head" in texts[0]
 
 
-def test_symbols_behind_the_sections_move_with_them() -> None:
+def test_symbols_after_the_sections_move_with_them() -> None:
     old, new = pefile.PE(data=GNU), pefile.PE(data=split(GNU))
     by = len(GNU) - len(split(GNU))
     assert by > 0
@@ -172,23 +172,23 @@ def test_symbols_behind_the_sections_move_with_them() -> None:
     assert GNU[old.FILE_HEADER.PointerToSymbolTable :] == split(GNU)[new.FILE_HEADER.PointerToSymbolTable :]
 
 
-def test_a_checksum_is_right_again_and_none_stays_none() -> None:
+def test_an_existing_checksum_is_updated_and_a_zero_checksum_stays_zero() -> None:
     assert pefile.PE(data=split(GNU)).verify_checksum()
     assert pefile.PE(data=split(TWO)).OPTIONAL_HEADER.CheckSum == 0
 
 
-def test_a_file_that_was_split_and_joined_has_the_bytes_that_it_had() -> None:
+def test_splitting_and_joining_a_file_restores_its_bytes() -> None:
     assert joined(split(TWO), bundles_of(TWO)) == TWO
 
 
 @LIBRARIES
-def test_a_file_that_was_joined_is_split_to_the_same_bytes(data: bytes) -> None:
+def test_joining_and_splitting_again_gives_the_same_bytes(data: bytes) -> None:
     host = split(data)
     assert split(joined(host, bundles_of(data))) == host
 
 
 @LIBRARIES
-def test_fewer_targets_come_back_to_the_place_of_all(data: bytes) -> None:
+def test_fewer_bundles_can_be_joined_into_the_original_section(data: bytes) -> None:
     first = bundles_of(data)[0]
     back = joined(split(data), [first], (0, 0))
     assert [bytes(bundle) for bundle in bundles_of(back)] == [bytes(first)]
@@ -196,14 +196,14 @@ def test_fewer_targets_come_back_to_the_place_of_all(data: bytes) -> None:
     assert faults_of(back) == ()
 
 
-def test_more_code_than_there_was_is_refused() -> None:
+def test_joining_more_code_than_was_removed_is_refused() -> None:
     with pytest.raises(
         NotJoinableError, match=r"45056 bytes of device code, but only 40960 fit; expected code that fits"
     ):
         joined(split(TWO), [memoryview(bytes(45056))], (0, 0))
 
 
-def test_a_file_that_was_split_by_amds_tool_is_joined() -> None:
+def test_a_file_split_by_amds_tool_can_be_joined() -> None:
     """It leaves what doesn't fill a page in the file."""
     rest = 0x200
     host = bytearray(split(TWO))
@@ -278,12 +278,12 @@ def full_headers() -> bytes:
         ),
     ],
 )
-def test_what_can_not_be_split_is_refused_with_the_reason(data: bytes, message: str) -> None:
+def test_an_unsplittable_file_is_refused_with_the_reason(data: bytes, message: str) -> None:
     with pytest.raises(NotSplittableError, match=f"^{re.escape(message)}"):
         split(data)
 
 
-def test_an_exported_bundle_keeps_its_library_whole() -> None:
+def test_a_library_that_exports_a_bundle_is_not_split() -> None:
     exports = struct.unpack_from("<I", TWO, OPTIONAL + 112)[0]
     table = exports - 0x2000 + 0x600
     functions = struct.unpack_from("<I", TWO, table + 28)[0] - 0x2000 + 0x600
@@ -291,13 +291,13 @@ def test_an_exported_bundle_keeps_its_library_whole() -> None:
         split(changed(TWO, functions, "<I", 0x4000))
 
 
-def test_a_split_file_has_no_code_to_split() -> None:
+def test_a_split_file_has_no_code_left_to_split() -> None:
     assert has_code_to_split(memoryview(TWO), name="a.dll")
     assert not has_code_to_split(memoryview(split(TWO)), name="a.dll")
     assert not has_code_to_split(memoryview((FIXTURES / "pe/api7.dll").read_bytes()), name="a.dll")
 
 
-def test_a_section_behind_the_marker_is_refused() -> None:
+def test_a_section_after_the_marker_is_refused() -> None:
     """Another tool may have added one."""
     host = split(TWO)
     row = host[SECTIONS + 6 * 40 : SECTIONS + 7 * 40]
@@ -326,9 +326,7 @@ def test_a_signed_host_file_is_refused() -> None:
         pytest.param(0, 0xFFFFFFFF, "0xffffffff to 0x10000003f, but the file ends at 0x1000", id="behind the end"),
     ],
 )
-def test_debug_information_outside_of_the_file_keeps_code_from_being_joined(
-    address: int, offset: int, place: str
-) -> None:
+def test_debug_information_outside_the_file_prevents_joining(address: int, offset: int, place: str) -> None:
     """Code would come to its address; found by fuzzing."""
     host = changed(split(TWO), OPTIONAL + 112 + 48, "<II", 0x2000, 28)
     astray = changed(host, 0x600, "<IIHHIIII", 0, 0, 0, 0, 2, 64, address, offset)
@@ -337,7 +335,7 @@ def test_debug_information_outside_of_the_file_keeps_code_from_being_joined(
 
 
 @given(damaged([TWO, GNU]))
-def test_a_damaged_file_is_split_into_a_sound_one_or_refused(data: bytes) -> None:
+def test_splitting_a_damaged_file_produces_a_valid_file_or_is_refused(data: bytes) -> None:
     def sizes() -> int:
         fat = read_fat_binary(memoryview(data), name="a.dll")
         if fat is None or not has_code_to_split(memoryview(data), name="a.dll"):
@@ -354,7 +352,7 @@ HOST = split(TWO)
 
 
 @given(damaged([HOST]))
-def test_a_damaged_host_file_is_joined_or_refused(data: bytes) -> None:
+def test_joining_a_damaged_host_file_succeeds_or_is_refused(data: bytes) -> None:
     def sizes() -> int:
         fat = read_fat_binary(memoryview(data), name="a.dll")
         if fat is None or len(fat.wrappers) != 2:
@@ -384,7 +382,7 @@ def host_of(data: memoryview) -> memoryview | str:
 
 
 @given(damaged(FAT))
-def test_damaged_file_is_split_whole_or_refused_by_name(content: bytes) -> None:
+def test_a_damaged_elf_file_is_split_completely_or_refused_by_name(content: bytes) -> None:
     data = memoryview(content)
     result = host_of(data)
     if isinstance(result, str):
@@ -412,7 +410,7 @@ def joined_or_error(data: memoryview) -> memoryview | str:
 
 
 @given(damaged(HOSTS))
-def test_damaged_host_file_is_joined_or_refused_by_name(content: bytes) -> None:
+def test_a_damaged_elf_host_file_is_joined_or_refused_by_name(content: bytes) -> None:
     result = joined_or_error(memoryview(content))
     if isinstance(result, str):
         assert result.startswith("libx.so")
@@ -421,14 +419,14 @@ def test_damaged_host_file_is_joined_or_refused_by_name(content: bytes) -> None:
     assert units_of(result)
 
 
-def test_segment_whose_physical_address_would_wrap_is_refused_by_name() -> None:
+def test_a_segment_whose_physical_address_would_wrap_is_refused() -> None:
     data = bytearray(FAT[0])
     number = next(n for n in range(10) if data[64 + n * 56] == 1)
     data[88 + number * 56 : 96 + number * 56] = b"\xff" * 8
     assert str(host_of(memoryview(data))).startswith("libx.so: a program header for offset ")
 
 
-def test_code_is_not_put_over_a_segment_that_is_loaded_elsewhere() -> None:
+def test_code_is_not_placed_over_a_segment_loaded_elsewhere() -> None:
     data = bytearray(HOSTS[0])
     second = [at for at in range(64, 64 + 10 * 56, 56) if data[at] == 1][1]
     data[second + 18] += 16  # p_vaddr, a MiB further: its memory is free now, but its bytes in the file are not

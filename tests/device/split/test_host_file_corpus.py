@@ -77,7 +77,7 @@ def loaded_indices(folder: Path, library: Path) -> list[int]:
     return [index for _, index, _ in units]
 
 
-def test_real_library_loads_without_its_code_and_gets_it_back(
+def test_a_real_library_loads_without_its_code_and_can_be_joined(
     library: tuple[Path, int], run_tool: RunTool, tmp_path: Path
 ) -> None:
     path, number = library

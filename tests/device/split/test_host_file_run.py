@@ -122,7 +122,7 @@ def check_tables(run_tool: RunTool, path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_loaded_library_gives_the_runtime_its_markers(
+def test_a_loaded_library_passes_its_markers_to_the_runtime(
     runtime: Path, run_tool: RunTool, tmp_path: Path, name: str
 ) -> None:
     data = memoryview((FIXTURES / name).read_bytes())
@@ -133,7 +133,7 @@ def test_loaded_library_gives_the_runtime_its_markers(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("command", STRIPPERS.values(), ids=STRIPPERS)
-def test_host_library_survives_what_others_do_to_it(
+def test_a_host_library_survives_strip_tools(
     linked: Path, command: list[str], runtime: Path, run_tool: RunTool, tmp_path: Path
 ) -> None:
     data = memoryview(linked.read_bytes())
@@ -146,7 +146,7 @@ def test_host_library_survives_what_others_do_to_it(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("tag", RunpathTag)
-def test_run_path_is_set_in_the_same_pass(linked: Path, runtime: Path, tmp_path: Path, tag: RunpathTag) -> None:
+def test_a_run_path_can_be_set_in_the_same_pass(linked: Path, runtime: Path, tmp_path: Path, tag: RunpathTag) -> None:
     data = memoryview(linked.read_bytes())
     split_patch = plan_host_file(data, MARKERS, _links(data), name="x")
     patch = split_patch.then(plan_runpath(patched_view(data, split_patch), LONG_RUN_PATH, tag, name="x"))
@@ -160,7 +160,7 @@ def _links(data: memoryview) -> list[UnitLink]:
     return [UnitLink(unit, min(unit, 1)) for unit in units_of(data)]
 
 
-def test_patchelf_reads_and_writes_run_paths_of_host_libraries(
+def test_patchelf_can_edit_the_run_path_of_a_host_library(
     linked: Path, runtime: Path, run_tool: RunTool, tmp_path: Path
 ) -> None:
     data = memoryview(linked.read_bytes())
@@ -170,7 +170,7 @@ def test_patchelf_reads_and_writes_run_paths_of_host_libraries(
     assert seen(loaded_units(runtime, host)) == heads(units_of(data))
 
 
-def test_program_starts_with_its_true_program_headers(program: Path, run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_program_starts_with_correct_program_headers(program: Path, run_tool: RunTool, tmp_path: Path) -> None:
     data = memoryview(program.read_bytes())
     host = write(tmp_path / "program", split(data))
     assert host.stat().st_size < len(data) - 40000
@@ -180,7 +180,7 @@ def test_program_starts_with_its_true_program_headers(program: Path, run_tool: R
         assert (first, seen(parse_units(units))) == ("1 1 8", heads([0, 1]))
 
 
-def test_static_program_of_gnu_ld_starts(run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_static_program_linked_by_gnu_ld_starts(run_tool: RunTool, tmp_path: Path) -> None:
     """LLVM's strip refuses such programs, whole or not, so they are not among those above."""
     program = link_program(run_tool, tmp_path, ["-static"])
     host = write(tmp_path / "host", split(program.read_bytes()))
@@ -197,7 +197,7 @@ def _starts(path: Path) -> list[list[str]]:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("command", STRIPPERS.values(), ids=STRIPPERS)
-def test_program_starts_after_what_others_do_to_it(
+def test_a_program_starts_after_strip_tools(
     program: Path, command: list[str], run_tool: RunTool, tmp_path: Path
 ) -> None:
     host = write(tmp_path / "program", split(program.read_bytes()))
@@ -219,7 +219,7 @@ def _check_header_place(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v22/libtwo.rdc.so", "v23/libtwo.plain.so"])
-def test_symbols_and_addresses_stay(run_tool: RunTool, tmp_path: Path, name: str) -> None:
+def test_symbols_and_addresses_do_not_change(run_tool: RunTool, tmp_path: Path, name: str) -> None:
     source = FIXTURES / name
     host = write(tmp_path / "libtwo.so", split(source.read_bytes()))
     for view in (["--dyn-syms"], ["-d"], ["--version-info"], ["-s"]):
@@ -248,7 +248,7 @@ def test_loaded_sections_come_before_all_others(linked: Path) -> None:
     assert fat.type == 8
 
 
-def test_debug_information_is_compressed_by_dwz(run_tool: RunTool, tmp_path: Path) -> None:
+def test_dwz_can_compress_debug_information_of_a_host_program(run_tool: RunTool, tmp_path: Path) -> None:
     program = link_program(run_tool, tmp_path, ["-pie"])
     host = write(tmp_path / "host", split(program.read_bytes()))
     run_tool(["dwz", str(host)], is_silent=True)
@@ -257,7 +257,7 @@ def test_debug_information_is_compressed_by_dwz(run_tool: RunTool, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_file_that_is_split_already_stays_as_it_is(name: str) -> None:
+def test_a_file_that_is_already_split_is_not_changed(name: str) -> None:
     host = memoryview(split((FIXTURES / name).read_bytes()))
     assert not has_code_to_split(host, name="x")
     assert plan_host_file(host, MARKERS, [], name="x").is_identity
@@ -267,7 +267,7 @@ def test_file_that_is_split_already_stays_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_segments_that_old_releases_of_glibc_refuse_are_realigned(name: str) -> None:
+def test_segments_that_old_glibc_releases_refuse_are_realigned(name: str) -> None:
     """All ask for 2 MiB, as after patchelf 0.18, of which some are no such distance from their place in the file."""
     data = bytearray((FIXTURES / name).read_bytes())
     (start,), (number,) = struct.unpack_from("<Q", data, 32), struct.unpack_from("<H", data, 56)
@@ -279,7 +279,7 @@ def test_segments_that_old_releases_of_glibc_refuse_are_realigned(name: str) -> 
     assert read_elf(host, name="x").misaligned is None
 
 
-def test_debug_information_split_off_a_library_stays_as_it_is(linked: Path, run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_separate_debug_file_is_not_changed(linked: Path, run_tool: RunTool, tmp_path: Path) -> None:
     debug = tmp_path / "libtwo.so.debug"
     run_tool(["objcopy", "--only-keep-debug", str(linked), str(debug)])
     data = memoryview(debug.read_bytes())
@@ -287,7 +287,7 @@ def test_debug_information_split_off_a_library_stays_as_it_is(linked: Path, run_
     assert plan_host_file(data, MARKERS, [], name="x").is_identity
 
 
-def test_joined_library_has_its_bundles_and_splits_to_the_same_bytes(
+def test_a_joined_library_has_its_bundles_and_splits_to_the_same_bytes(
     linked: Path, runtime: Path, run_tool: RunTool, tmp_path: Path
 ) -> None:
     data = memoryview(linked.read_bytes())
@@ -302,7 +302,7 @@ def test_joined_library_has_its_bundles_and_splits_to_the_same_bytes(
     assert split(fat.read_bytes()) == host
 
 
-def test_library_joined_with_less_code_loads_and_is_small(
+def test_a_library_joined_with_less_code_loads_and_is_small(
     linked: Path, runtime: Path, run_tool: RunTool, tmp_path: Path
 ) -> None:
     data = memoryview(linked.read_bytes())
@@ -317,7 +317,7 @@ def test_library_joined_with_less_code_loads_and_is_small(
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_joined_fixture_has_its_bundles_and_splits_to_the_same_bytes(
+def test_a_joined_fixture_has_its_bundles_and_splits_to_the_same_bytes(
     runtime: Path, run_tool: RunTool, tmp_path: Path, name: str
 ) -> None:
     data = memoryview((FIXTURES / name).read_bytes())
@@ -329,7 +329,7 @@ def test_joined_fixture_has_its_bundles_and_splits_to_the_same_bytes(
     assert split(fat.read_bytes()) == host
 
 
-def test_joined_program_starts_and_splits_to_the_same_bytes(program: Path, run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_joined_program_starts_and_splits_to_the_same_bytes(program: Path, run_tool: RunTool, tmp_path: Path) -> None:
     data = memoryview(program.read_bytes())
     host = split(data)
     fat = write(tmp_path / "program", join(host, bundles_of(data), units_of(data)))
@@ -373,7 +373,7 @@ def faults_of(path: Path) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("words", LINKS.values(), ids=LINKS.keys())
-def test_it_is_the_same_after_all_and_answers_in_between(
+def test_a_dll_works_when_split_and_is_identical_after_joining(
     words: list[str], run_tool: RunTool, wine: Wine, compile_for_windows: Compiler, tmp_path: Path
 ) -> None:
     library = tmp_path / "made/tree/a.dll"

@@ -45,7 +45,7 @@ def fat_section(content: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("over", [0, 1, _SECTION - 1, _SECTION, _SECTION + 1, 4095])
-def test_all_pages_but_the_last_leave_the_file(run_tool: RunTool, tmp_path: Path, over: int) -> None:
+def test_all_full_pages_of_code_are_removed_from_the_file(run_tool: RunTool, tmp_path: Path, over: int) -> None:
     library = link_library(run_tool, tmp_path, behind=f" .balign 4096\n .skip {over}").read_bytes()
     _, size = fat_section(library)
     assert size % 4096 == over
@@ -56,7 +56,7 @@ def test_all_pages_but_the_last_leave_the_file(run_tool: RunTool, tmp_path: Path
     check(host, run_tool, tmp_path / "host.so")
 
 
-def test_code_of_less_than_a_page_leaves_zeros(run_tool: RunTool, tmp_path: Path) -> None:
+def test_code_smaller_than_a_page_is_replaced_by_zeros(run_tool: RunTool, tmp_path: Path) -> None:
     bundle = FIXTURES / "v22/saxpy.ccob.hipfb"
     library = link_library(run_tool, tmp_path, bundle="v22/saxpy.ccob.hipfb").read_bytes()
     host = split(library)
@@ -69,7 +69,7 @@ def test_code_of_less_than_a_page_leaves_zeros(run_tool: RunTool, tmp_path: Path
     assert split(join(host, bundles_of(memoryview(library)), units_of(memoryview(library)))) == host
 
 
-def test_file_without_a_program_header_to_spare_keeps_zeros(run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_file_without_a_spare_program_header_keeps_zeros(run_tool: RunTool, tmp_path: Path) -> None:
     library = bytearray(link_library(run_tool, tmp_path).read_bytes())
     segments = read_elf(library, name="x").segments
     last = max(number for number, segment in enumerate(segments) if segment.type == PT_LOAD)
@@ -89,7 +89,7 @@ BEHIND_BSS = "SECTIONS { .hip_fatbin : { *(.hip_fatbin) } } INSERT AFTER .bss;\n
 
 
 @pytest.mark.parametrize("linker", ["bfd", "lld"])
-def test_a_segment_that_ends_with_the_code_gives_its_bytes_back_and_takes_them_again(
+def test_a_segment_that_ends_with_the_code_shrinks_and_grows_back(
     run_tool: RunTool, tmp_path: Path, linker: str
 ) -> None:
     (tmp_path / "script.ld").write_text(BEHIND_BSS)
@@ -108,7 +108,7 @@ def test_a_segment_that_ends_with_the_code_gives_its_bytes_back_and_takes_them_a
 
 
 @pytest.mark.parametrize("linker", ["bfd", "lld"])
-def test_a_segment_that_ends_with_the_code_grows_for_more_of_it(run_tool: RunTool, tmp_path: Path, linker: str) -> None:
+def test_a_segment_that_ends_with_the_code_can_grow(run_tool: RunTool, tmp_path: Path, linker: str) -> None:
     (tmp_path / "script.ld").write_text(BEHIND_BSS)
     options = [f"-fuse-ld={linker}", f"-Wl,-T,{tmp_path / 'script.ld'}"]
     library = link_library(run_tool, tmp_path, options).read_bytes()
@@ -134,7 +134,7 @@ def test_libraries_for_machines_with_larger_pages_are_split(run_tool: RunTool, t
     assert split(join(host, bundles_of(memoryview(library)), units_of(memoryview(library)))) == host
 
 
-def test_library_for_an_unknown_machine_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_library_for_an_unknown_machine_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path, ["--target=riscv64-linux-gnu"]).read_bytes()
     message = "x: offset 0x0: a file for machine 243; expected x86-64 (62), AArch64 (183), or 64-bit POWER (21)"
     with pytest.raises(NotSplittableError, match=f"^{re.escape(message)}"):
@@ -148,7 +148,7 @@ def test_markers_larger_than_the_code_are_refused(run_tool: RunTool, tmp_path: P
         plan_host_file(memoryview(library), [large, large], LINKS, name="x")
 
 
-def test_pointer_of_something_else_to_the_code_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
+def test_another_pointer_to_the_code_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path, more=" .data\n .p2align 3\n .quad bundle_1\n").read_bytes()
     message = (
         ", inside the device code; expected pointers to device code only in wrappers. Leave the device code in the file"
@@ -158,24 +158,24 @@ def test_pointer_of_something_else_to_the_code_is_refused(run_tool: RunTool, tmp
     assert caught.value.place == CodePlace("x", caught.value.place.offset)
 
 
-def test_relative_relocations_packed_into_a_map_need_no_others(run_tool: RunTool, tmp_path: Path) -> None:
+def test_packed_relative_relocations_are_supported(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path, ["-Wl,--pack-dyn-relocs=relr"])
     assert ".relr.dyn" in run_tool(["readelf", "-SW", str(library)])
     check(split(library.read_bytes()), run_tool, tmp_path / "host.so")
 
 
-def test_what_stands_behind_the_file_stays_there(run_tool: RunTool, tmp_path: Path) -> None:
+def test_data_appended_to_the_file_stays_at_its_end(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path).read_bytes() + b"something appended, such as a signature"
     assert split(library).endswith(b"something appended, such as a signature")
 
 
-def test_same_file_gives_the_same_bytes(run_tool: RunTool, tmp_path: Path) -> None:
+def test_the_same_file_produces_the_same_bytes(run_tool: RunTool, tmp_path: Path) -> None:
     library = memoryview(link_library(run_tool, tmp_path).read_bytes())
     patches = [plan_host_file(library, MARKERS, LINKS, name="x") for _ in range(2)]
     assert join_data(patches[0].apply(library)) == join_data(patches[1].apply(library))
 
 
-def test_less_code_than_was_taken_out_takes_no_more_room_than_it_needs(run_tool: RunTool, tmp_path: Path) -> None:
+def test_joining_less_code_takes_only_the_space_it_needs(run_tool: RunTool, tmp_path: Path) -> None:
     library = memoryview(link_library(run_tool, tmp_path).read_bytes())
     host = split(library)
     small = (FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes()
@@ -188,7 +188,7 @@ def test_less_code_than_was_taken_out_takes_no_more_room_than_it_needs(run_tool:
     check(split(fat), run_tool, tmp_path / "host.so")
 
 
-def test_more_code_than_was_taken_out_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
+def test_joining_more_code_than_the_library_had_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library = memoryview(link_library(run_tool, tmp_path).read_bytes())
     message = r"x: offset 0x1000: \d+ bytes of device code, but only \d+ fit; expected code that fits. Join"
     with pytest.raises(NotJoinableError, match=message):
@@ -197,7 +197,7 @@ def test_more_code_than_was_taken_out_is_refused(run_tool: RunTool, tmp_path: Pa
 
 @pytest.mark.parametrize("linker", ["lld", "bfd"])
 @pytest.mark.parametrize("more", [1, 2048, 4097, 65536])
-def test_code_ends_with_its_segment_where_only_an_empty_section_follows(
+def test_code_larger_than_its_segment_is_refused_if_only_an_empty_section_follows(
     run_tool: RunTool, tmp_path: Path, linker: str, more: int
 ) -> None:
     empty = ' .section .eh_frame,"a",@progbits\n'
@@ -211,7 +211,7 @@ def test_code_ends_with_its_segment_where_only_an_empty_section_follows(
         join(split(library), [bundle + bytes(max(end - section.offset, 4096) - len(bundle) + more)], (0, 0))
 
 
-def test_file_with_its_code_takes_no_other(run_tool: RunTool, tmp_path: Path) -> None:
+def test_a_file_that_still_has_its_code_cannot_be_joined(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path).read_bytes()
     with pytest.raises(NotJoinableError, match="x: offset 0x0: no wrappers for archives; expected a file"):
         join(library, [b""], (0, 0))

@@ -82,7 +82,7 @@ def device_path(report: WheelSplit, target: str) -> str:
     return next(device.path for device in report.devices if device.target == target)
 
 
-def test_a_gpu_finds_its_code_with_its_device_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+def test_a_gpu_finds_its_code_with_only_its_own_device_wheel(wheel: Path, tmp_path: Path) -> None:
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
     site = install(tmp_path / "site", report.host, device_path(report, "gfx90a"))
     for name in ("lib/libfat.so", "other, lib/libfat.so"):
@@ -94,7 +94,7 @@ def test_a_gpu_finds_its_code_with_its_device_wheel_alone(wheel: Path, tmp_path:
         assert load_unit(path, unit, ["gfx906"], old=False) == ARCHIVE_NOT_FOUND
 
 
-def test_each_file_is_in_one_of_the_wheels(wheel: Path, tmp_path: Path) -> None:
+def test_each_file_is_in_exactly_one_wheel(wheel: Path, tmp_path: Path) -> None:
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
     assert [device.target for device in report.devices] == ["gfx906", "gfx90a", "gfx11"]
     assert {
@@ -118,7 +118,7 @@ def test_each_file_is_in_one_of_the_wheels(wheel: Path, tmp_path: Path) -> None:
     assert report.host == str(tmp_path / "out" / wheel.name)
 
 
-def test_code_for_strict_targets_goes_to_the_wheel_of_the_target_whose_package_they_share(tmp_path: Path) -> None:
+def test_code_for_a_strict_target_goes_into_the_wheel_of_its_base_target(tmp_path: Path) -> None:
     library = build_fat_library(tmp_path / "libfat.so", [make_bundle(0, "gfx1250 gfx1250-strict")])
     kernels = {f"torch/lib/rocblas/library/Kernels_{name}.hsaco": b"kernels" for name in ("gfx1250", "gfx1250-strict")}
     wheel = make_wheel(tmp_path / "in", "my-torch", {"torch/lib/libfat.so": library, **kernels})
@@ -143,7 +143,7 @@ def test_code_for_strict_targets_goes_to_the_wheel_of_the_target_whose_package_t
     assert joined.targets == ("gfx1250", "gfx1250-strict")
 
 
-def test_each_wheel_has_a_bill_of_materials_with_what_it_came_from(library: Path, tmp_path: Path) -> None:
+def test_each_wheel_has_a_bill_of_materials_with_its_origin(library: Path, tmp_path: Path) -> None:
     files = {"torch/__init__.py": b"", **with_bill("my-torch")}
     wheel = make_wheel(tmp_path / "in", "my-torch", {"torch/lib/libfat.so": library, **files})
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
@@ -164,7 +164,7 @@ def test_each_wheel_has_a_bill_of_materials_with_what_it_came_from(library: Path
     )  # fmt: skip
 
 
-def test_two_files_of_one_name_have_archives_of_their_own(wheel: Path, tmp_path: Path) -> None:
+def test_two_files_with_the_same_name_have_separate_archives(wheel: Path, tmp_path: Path) -> None:
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
     archives = [name for name in members(Path(device_path(report, "gfx906"))) if name.endswith(".kpack")]
     assert len(set(archives)) == 2
@@ -184,7 +184,7 @@ def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, tmp_path: P
         } | {(record, "", "")}
 
 
-def test_licenses_go_with_the_code(wheel: Path, tmp_path: Path) -> None:
+def test_licenses_are_copied_to_the_device_wheels(wheel: Path, tmp_path: Path) -> None:
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
     files = members(Path(device_path(report, "gfx906")))
     info = "my_torch_device_gfx906-1.0.dist-info"
@@ -192,7 +192,7 @@ def test_licenses_go_with_the_code(wheel: Path, tmp_path: Path) -> None:
     assert b"License-Expression: MIT\nLicense-File: LICENSE\n" in files[f"{info}/METADATA"]
 
 
-def test_the_same_wheel_gives_the_same_bytes_whatever_the_number_of_workers(wheel: Path, tmp_path: Path) -> None:
+def test_the_output_does_not_depend_on_the_number_of_workers(wheel: Path, tmp_path: Path) -> None:
     outputs: list[dict[str, bytes]] = []
     for jobs in (1, 2, 1):
         output = tmp_path / str(len(outputs))
@@ -202,7 +202,7 @@ def test_the_same_wheel_gives_the_same_bytes_whatever_the_number_of_workers(whee
     assert len(outputs[0]) == 4
 
 
-def test_targets_that_are_not_kept_are_left_out(wheel: Path, tmp_path: Path) -> None:
+def test_targets_that_are_not_kept_are_omitted(wheel: Path, tmp_path: Path) -> None:
     choice = SplitChoice(keep=(parse_target_id("gfx90a"),))
     report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, choice=choice), DATE)
     assert [device.target for device in report.devices] == ["gfx90a"]
@@ -222,7 +222,7 @@ def test_names_and_requirements_can_be_chosen(wheel: Path, tmp_path: Path) -> No
     assert "Requires-Dist: my-torch==1.0\nRequires-Dist: rocm-sdk-device-gfx906==7.1\n" in metadata
 
 
-def test_a_name_that_no_distribution_can_have_is_refused(wheel: Path, tmp_path: Path) -> None:
+def test_an_invalid_distribution_name_is_refused(wheel: Path, tmp_path: Path) -> None:
     order = msgspec.structs.replace(ORDER, device_prefix="bad name!", dry_run=True)
     with pytest.raises(
         InputError, match=r"--device-name: is 'bad name!', but a distribution name can't begin with this text"
@@ -230,7 +230,7 @@ def test_a_name_that_no_distribution_can_have_is_refused(wheel: Path, tmp_path: 
         split_wheel(wheel, tmp_path / "out", order, DATE)
 
 
-def test_declared_targets_become_those_of_each_wheel(tmp_path: Path, library: Path) -> None:
+def test_each_wheel_declares_its_own_targets(tmp_path: Path, library: Path) -> None:
     targets = [parse_target_id(text) for text in ("gfx906", "gfx90a:xnack+", "gfx90a:xnack-")]
     declaration = {f"my_torch-1.0.dist-info/{DECLARATION_NAME}": encode_declaration(targets)}
     wheel = make_wheel(tmp_path, "my-torch", {"torch/libfat.so": library, **declaration})
@@ -244,14 +244,14 @@ def test_declared_targets_become_those_of_each_wheel(tmp_path: Path, library: Pa
     assert declared == {"my_torch": [], "my_torch_device_gfx906": ["gfx906"], "my_torch_device_gfx90a": ["gfx90a"]}
 
 
-def test_code_elsewhere_stays_and_is_listed(tmp_path: Path, library: Path) -> None:
+def test_code_outside_the_overlay_root_is_kept_and_listed(tmp_path: Path, library: Path) -> None:
     wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, "more/libfat.so": library})
     report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, overlay_root="torch"), DATE)
     assert [(file.path, file.reason) for file in report.staying] == [("more/libfat.so", "outside the overlay root")]
     assert members(Path(report.host))["more/libfat.so"] == library.read_bytes()
 
 
-def test_kernel_files_that_no_rule_knows_stay_and_are_listed(tmp_path: Path, library: Path) -> None:
+def test_kernel_files_that_match_no_rule_are_kept_and_listed(tmp_path: Path, library: Path) -> None:
     unknown = {"torch/new/table.dat": b"table", "torch/new/kernels_gfx906.hsaco": b"kernels"}
     wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, **unknown})
     report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
@@ -268,7 +268,7 @@ def refused(tmp_path: Path, files: Mapping[str, Path | bytes], root: str = "") -
     return str(raised.value).replace(f"{wheel}", "WHEEL")
 
 
-def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, library: Path) -> None:
+def test_an_unsplittable_wheel_is_refused_and_nothing_is_written(tmp_path: Path, library: Path) -> None:
     kinds = "expected a wheel with a fat binary or kernel files"
     assert refused(tmp_path, {"demo/x.py": b""}) == f"WHEEL: no device code to split off; {kinds}"
     assert refused(tmp_path, {"demo/x.py": b""}, "demo") == f"WHEEL: no device code to split off below demo; {kinds}"
@@ -284,7 +284,7 @@ def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, 
     assert refused(tmp_path, {"demo/libfat.so": damaged}, "demo").startswith("WHEEL!demo/libfat.so: ")
 
 
-def test_a_wheel_with_its_code_at_the_top_is_told_why_it_cannot_be_split(tmp_path: Path, library: Path) -> None:
+def test_a_wheel_with_code_at_the_top_level_is_refused_with_the_reason(tmp_path: Path, library: Path) -> None:
     assert refused(tmp_path, {"libfat.so": library, "demo/x.py": b""}) == (
         "WHEEL: can't be split: its device code is at the top level, which all packages share after "
         "installation; expected device code below one folder. "
@@ -292,14 +292,14 @@ def test_a_wheel_with_its_code_at_the_top_is_told_why_it_cannot_be_split(tmp_pat
     )
 
 
-def test_a_wheel_is_not_overwritten_by_its_host(wheel: Path) -> None:
+def test_a_wheel_is_not_overwritten_by_its_host_wheel(wheel: Path) -> None:
     before = wheel.read_bytes()
     with pytest.raises(RocwheelError, match="would be overwritten by its host wheel"):
         split_wheel(wheel, wheel.parent, ORDER, DATE)
     assert (wheel.read_bytes(), list(wheel.parent.iterdir())) == (before, [wheel])
 
 
-def test_nothing_is_written_when_it_is_only_planned(wheel: Path, tmp_path: Path) -> None:
+def test_a_dry_run_writes_nothing(wheel: Path, tmp_path: Path) -> None:
     report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, dry_run=True), DATE)
     assert [device.target for device in report.devices] == ["gfx906", "gfx90a", "gfx11"]
     assert not (tmp_path / "out").exists()
@@ -398,7 +398,7 @@ def code_found(environment: Installed, target: str) -> bytes | str:
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_the_extra_of_a_target_brings_its_code_alone(index: str, tmp_path: Path, tool: str) -> None:
+def test_the_extra_of_a_target_installs_only_its_code(index: str, tmp_path: Path, tool: str) -> None:
     environment = make(tmp_path, tool)
     install_from(environment, index, "my-torch[device-gfx1100]")
     assert environment.dists() == ["my_torch", "my_torch_device_gfx11", "my_torch_device_gfx1100"]
@@ -409,7 +409,7 @@ def test_the_extra_of_a_target_brings_its_code_alone(index: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_wheels_are_removed_in_any_order_and_nothing_stays(index: str, tmp_path: Path, tool: str) -> None:
+def test_wheels_can_be_removed_in_any_order_without_leftovers(index: str, tmp_path: Path, tool: str) -> None:
     environment = make(tmp_path, tool)
     before = environment.files()
     for order in ORDERS[:: 5 if tool == "uv" else 11]:
@@ -424,7 +424,7 @@ def test_wheels_are_removed_in_any_order_and_nothing_stays(index: str, tmp_path:
         assert environment.files() == before, order
 
 
-def test_both_tools_may_work_on_one_environment(index: str, tmp_path: Path) -> None:
+def test_pip_and_uv_can_work_on_the_same_environment(index: str, tmp_path: Path) -> None:
     environment = make(tmp_path, "uv")
     before = environment.files()
     install_from(environment, index, "my-torch[device-all]")

@@ -38,7 +38,7 @@ def split(tmp_path: Path, bundles: Sequence[bytes], wrappers: Sequence[int] | No
     return tmp_path / "out"
 
 
-def test_a_folder_of_wheels_is_no_host_folder(tmp_path: Path) -> None:
+def test_a_folder_of_wheels_is_not_a_host_folder(tmp_path: Path) -> None:
     make_wheel(tmp_path / "split", "demo", {"demo/__init__.py": b""})
     with pytest.raises(InputError, match=r"no library with code in archives. Specify the host wheel directly.$"):
         join_tree(tmp_path / "split", [], tmp_path / "fat")
@@ -71,7 +71,7 @@ def bundles_of(library: Path) -> list[bytes]:
         pytest.param(("gfx906", ""), id="a unit without code"),
     ],
 )
-def test_bundles_are_those_that_were_split(tmp_path: Path, targets: tuple[str, ...]) -> None:
+def test_joining_restores_the_bundles_that_were_split(tmp_path: Path, targets: tuple[str, ...]) -> None:
     bundles = [make_bundle(unit, text) for unit, text in enumerate(targets)]
     output = split(tmp_path, bundles)
     join_tree(output / "host", [path for path in output.iterdir() if path.name != "host"], tmp_path / "fat")
@@ -80,14 +80,14 @@ def test_bundles_are_those_that_were_split(tmp_path: Path, targets: tuple[str, .
 
 
 @pytest.mark.parametrize("host", ["host-x86_64-unknown-linux", "host-x86_64-unknown-linux-gnu-"])
-def test_the_entry_of_the_host_is_spelled_as_it_was(tmp_path: Path, host: str) -> None:
+def test_the_host_entry_keeps_its_original_spelling(tmp_path: Path, host: str) -> None:
     bundles = [make_bundle(0, "gfx906", host=host)]
     output = split(tmp_path, bundles)
     join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
     assert bundles_of(tmp_path / "fat/lib/libx.so") == bundles
 
 
-def test_code_of_another_compiler_for_the_same_kernels_is_refused(tmp_path: Path) -> None:
+def test_code_from_another_compiler_for_the_same_kernels_is_refused(tmp_path: Path) -> None:
     """Two compilers made the same kernels of one source: all names agree, and the sizes of the code don't."""
     for name, fixture in (("one", "v19/libtwo.plain.so"), ("two", "v22/libtwo.ccob.so")):
         library = tmp_path / name / "lib/libtwo.so"
@@ -103,14 +103,14 @@ def test_code_of_another_compiler_for_the_same_kernels_is_refused(tmp_path: Path
     assert not (tmp_path / "fat").exists()
 
 
-def test_wrappers_of_one_bundle_point_to_one_again(tmp_path: Path) -> None:
+def test_wrappers_that_shared_a_bundle_share_it_again(tmp_path: Path) -> None:
     bundles = [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")]
     output = split(tmp_path, bundles, wrappers=[1, 0, 1])
     join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
     assert bundles_of(tmp_path / "fat/lib/libx.so") == [bundles[1], bundles[0], bundles[1]]
 
 
-def test_some_of_the_targets_give_bundles_of_these(tmp_path: Path) -> None:
+def test_joining_some_targets_restores_bundles_with_only_those_targets(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906 gfx90a gfx1030"), make_bundle(1, "gfx906 gfx90a")])
     report = join_tree(output / "host", [output / "gfx90a"], tmp_path / "fat")
     assert bundles_of(tmp_path / "fat/lib/libx.so") == [make_bundle(0, "gfx90a"), make_bundle(1, "gfx90a")]
@@ -118,14 +118,14 @@ def test_some_of_the_targets_give_bundles_of_these(tmp_path: Path) -> None:
     assert (library.targets, library.missing) == (("gfx90a",), ("gfx906", "gfx1030"))
 
 
-def test_bundles_that_were_compressed_and_have_no_room_otherwise_are_compressed_again(tmp_path: Path) -> None:
+def test_bundles_that_do_not_fit_uncompressed_are_compressed_again(tmp_path: Path) -> None:
     plain = [make_bundle(unit, "gfx906 gfx90a gfx1030") for unit in range(3)]
     output = split(tmp_path, [compress_bundle([memoryview(raw)], version=2, level=9) for raw in plain])
     join_tree(output / "host", [output / name for name in ("gfx906", "gfx90a", "gfx1030")], tmp_path / "fat")
     assert bundles_of(tmp_path / "fat/lib/libx.so") == plain
 
 
-def test_a_library_without_any_of_its_archives_is_refused_and_they_are_named(tmp_path: Path) -> None:
+def test_a_library_without_its_archives_is_refused_and_the_archives_are_reported(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906")])
     with pytest.raises(
         InputError, match=r"lib/libx\.so: the archives with its code are missing; .*\.\./\.kpack/libx\.so_@GFXARCH@"
@@ -134,7 +134,7 @@ def test_a_library_without_any_of_its_archives_is_refused_and_they_are_named(tmp
     assert not (tmp_path / "fat").exists()
 
 
-def test_an_archive_of_another_build_is_refused(tmp_path: Path) -> None:
+def test_an_archive_from_another_build_is_refused(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")])
     archive = output / "gfx906/.kpack/libx.so_gfx906.kpack"
     archive.write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): b"other"}))
@@ -142,7 +142,7 @@ def test_an_archive_of_another_build_is_refused(tmp_path: Path) -> None:
         join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
 
 
-def test_folders_with_different_files_of_one_path_are_refused(tmp_path: Path) -> None:
+def test_folders_with_conflicting_files_are_refused(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906 gfx90a")])
     for target in ("gfx906", "gfx90a"):
         (output / target / "note").write_text(target)
@@ -153,7 +153,7 @@ def test_folders_with_different_files_of_one_path_are_refused(tmp_path: Path) ->
         join_tree(output / "host", [output / "gfx906", output / "gfx90a"], tmp_path / "fat")
 
 
-def test_a_further_name_of_a_file_is_refused_where_another_folder_has_other_bytes(tmp_path: Path) -> None:
+def test_a_hard_link_that_conflicts_with_another_folder_is_refused(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906")])
     (output / "host/note").write_text("host")
     (output / "host/other").hardlink_to(output / "host/note")
@@ -164,7 +164,7 @@ def test_a_further_name_of_a_file_is_refused_where_another_folder_has_other_byte
         join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
 
 
-def test_a_truncated_archive_is_refused_and_nothing_written(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906")])
     archive = output / "gfx906/.kpack/libx.so_gfx906.kpack"
     archive.write_bytes(archive.read_bytes()[:-30])
@@ -173,7 +173,7 @@ def test_a_truncated_archive_is_refused_and_nothing_written(tmp_path: Path) -> N
     assert not (tmp_path / "fat").exists()
 
 
-def test_an_archive_that_no_marker_leads_to_stays(tmp_path: Path) -> None:
+def test_an_archive_that_no_marker_refers_to_is_kept(tmp_path: Path) -> None:
     """It lists a unit of the library, for a target that comes back to none."""
     output = split(tmp_path, [make_bundle(0, "gfx906")])
     (output / "gfx906/other").mkdir()
@@ -183,7 +183,7 @@ def test_an_archive_that_no_marker_leads_to_stays(tmp_path: Path) -> None:
     assert (tmp_path / "fat/other/x.kpack").is_file()
 
 
-def test_an_archive_whose_name_begins_like_another_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_archives_with_similar_names_are_not_confused(tmp_path: Path) -> None:
     """Of ``libx.so``, and of ``libx.so_more``, whose archives the pattern of ``libx.so`` fits but for the target."""
     for name in ("libx.so", "libx.so_more"):
         build_fat_library(tmp_path / "tree/lib" / name, [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")])
@@ -192,7 +192,7 @@ def test_an_archive_whose_name_begins_like_another_is_not_taken_for_it(tmp_path:
     assert (len(report.libraries), report.warnings) == (2, ())
 
 
-def test_what_another_tool_has_split_is_joined_by_the_targets_in_archives(
+def test_a_tree_split_by_another_tool_is_joined_by_the_targets_in_its_archives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundles = [make_bundle(unit, "gfx906 gfx1030") for unit in range(2)]
@@ -217,7 +217,7 @@ def test_a_joined_tree_splits_into_the_same_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v18/libtwo.rdcccob.so", "v22/libtwo.ccob.so", "v22/libtwo.rdc.so"])
-def test_what_was_joined_is_split_and_joined_to_the_same_bytes_from_then_on(tmp_path: Path, name: str) -> None:
+def test_splitting_and_joining_again_is_byte_stable(tmp_path: Path, name: str) -> None:
     (tmp_path / "fat0/lib").mkdir(parents=True)
     shutil.copy(FIXTURES / name, tmp_path / "fat0/lib/libtwo.so")
     for number in range(3):
@@ -243,7 +243,7 @@ def are_compressed(tmp_path: Path, name: str) -> tuple[bool, ...]:
     return tuple(bundle.compressed is not None for bundle in fat.iter_bundles(data))
 
 
-def test_each_bundle_comes_back_as_it_was_compressed_or_plain(tmp_path: Path) -> None:
+def test_each_bundle_is_compressed_or_plain_as_before_the_split(tmp_path: Path) -> None:
     plain = [make_bundle(unit, "gfx906 gfx90a") for unit in range(2)]
     output = split(tmp_path, [plain[0], compress_bundle([memoryview(plain[1])], version=2, level=3)])
     devices = [output / "gfx906", output / "gfx90a"]
@@ -254,7 +254,7 @@ def test_each_bundle_comes_back_as_it_was_compressed_or_plain(tmp_path: Path) ->
     assert bundles_of(tmp_path / "small/lib/libx.so") == bundles_of(tmp_path / "fat/lib/libx.so") == plain
 
 
-def test_bundles_of_a_high_level_get_one_by_which_they_fit(tmp_path: Path) -> None:
+def test_bundles_compressed_at_a_high_level_use_a_level_at_which_they_fit(tmp_path: Path) -> None:
     """Text of many words takes a third less with level 19 than with level 3."""
     words = random.Random(1).choices([f"instruction{number} " for number in range(3000)], k=60_000)
     part = BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (memoryview("".join(words).encode()),))

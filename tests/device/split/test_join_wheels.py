@@ -57,7 +57,7 @@ def split(wheel: Path, output: Path) -> WheelSplit:
     return split_wheel(wheel, output, WheelSplitOrder(choice=SplitChoice()), DATE)
 
 
-def test_joined_wheel_holds_what_was_split(wheel: Path, tmp_path: Path) -> None:
+def test_a_joined_wheel_contains_the_code_that_was_split(wheel: Path, tmp_path: Path) -> None:
     report = split(wheel, tmp_path / "split")
     devices = [Path(device.path) for device in report.devices]
     joined = join_wheels(Path(report.host), devices, tmp_path / "out", DATE)
@@ -74,7 +74,7 @@ def test_joined_wheel_holds_what_was_split(wheel: Path, tmp_path: Path) -> None:
     assert joined.targets == ("gfx906", "gfx90a:xnack+", "gfx90a:xnack-")
 
 
-def test_targets_that_no_device_wheel_brings_are_told(wheel: Path, tmp_path: Path) -> None:
+def test_targets_without_a_device_wheel_are_reported_as_missing(wheel: Path, tmp_path: Path) -> None:
     report = split(wheel, tmp_path / "split")
     joined = join_wheels(Path(report.host), [Path(report.devices[0].path)], tmp_path / "out", DATE)
     assert (joined.targets, joined.missing) == (("gfx906",), ("gfx90a:xnack+", "gfx90a:xnack-"))
@@ -82,7 +82,7 @@ def test_targets_that_no_device_wheel_brings_are_told(wheel: Path, tmp_path: Pat
     assert declared["rocm_targets"] == ["gfx906"]
 
 
-def test_requirements_of_device_wheels_go_whatever_these_are_called(wheel: Path, tmp_path: Path) -> None:
+def test_requirements_for_device_wheels_are_removed_with_any_prefix(wheel: Path, tmp_path: Path) -> None:
     order = WheelSplitOrder(choice=SplitChoice(), device_prefix="torch-gpu")
     report = split_wheel(wheel, tmp_path / "split", order, DATE)
     joined = join_wheels(Path(report.host), [Path(device.path) for device in report.devices], tmp_path / "out", DATE)
@@ -109,13 +109,13 @@ def test_wheels_that_do_not_belong_together_are_refused(wheel: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_host_wheel_is_not_overwritten(wheel: Path, tmp_path: Path) -> None:
+def test_the_host_wheel_is_not_overwritten(wheel: Path, tmp_path: Path) -> None:
     report = split(wheel, tmp_path / "split")
     with pytest.raises(RocwheelError, match="would be overwritten by the joined wheel"):
         join_wheels(Path(report.host), [Path(report.devices[0].path)], tmp_path / "split", DATE)
 
 
-def test_extras_that_ask_for_other_projects_stay(tmp_path: Path, library: Path) -> None:
+def test_extras_that_require_other_projects_are_kept(tmp_path: Path, library: Path) -> None:
     requires = (
         'mock; extra == "device-mock"',
         'demo-mock == 1.0; extra == "device-mock"',
@@ -130,7 +130,7 @@ def test_extras_that_ask_for_other_projects_stay(tmp_path: Path, library: Path) 
     assert b"Provides-Extra: device-mock\n" in members(wheel)[name]
 
 
-def test_wheels_that_the_host_wheel_does_not_ask_for_are_refused(wheel: Path, tmp_path: Path) -> None:
+def test_wheels_that_the_host_wheel_does_not_require_are_refused(wheel: Path, tmp_path: Path) -> None:
     report = split(wheel, tmp_path / "split")
     foreign = make_wheel(tmp_path / "in", "my-kernels", {"torch/x.py": b""}, requires=("my-torch==1.0",))
     with pytest.raises(RocwheelError) as raised:
@@ -177,7 +177,7 @@ def mended(paths: list[Path], output: Path) -> WheelSplit:
     return report
 
 
-def test_a_mended_wheel_gives_each_gpu_its_code(shifted: list[Path], tmp_path: Path) -> None:
+def test_a_mended_wheel_provides_each_gpu_with_its_code(shifted: list[Path], tmp_path: Path) -> None:
     report = mended(shifted[::-1], tmp_path / "out")
     assert (report.mended, report.warnings) == (("demo/lib/libx.so",), ())
     for path in (report.host, *(device.path for device in report.devices)):
@@ -197,7 +197,7 @@ def test_mended_wheels_keep_their_names_and_requirements(shifted: list[Path], tm
     assert len(report.devices) == 2
 
 
-def test_mended_device_wheels_require_no_more_than_they_did(shifted: list[Path], tmp_path: Path) -> None:
+def test_mended_device_wheels_keep_only_their_own_requirements(shifted: list[Path], tmp_path: Path) -> None:
     own = {
         "gfx906": ["only-for-906", "tuning-gfx906-strict==1", "kernels-gfx906"],
         "gfx1030": ["kernels-gfx1030", "tuning-gfx906"],
@@ -224,27 +224,27 @@ def requirements(wheel: Path) -> list[str]:
     return parse_core_metadata(text)[0]["requires_dist"]
 
 
-def test_joining_warns_and_puts_units_where_they_belong(shifted: list[Path], tmp_path: Path) -> None:
+def test_joining_reports_and_corrects_wrong_unit_indices(shifted: list[Path], tmp_path: Path) -> None:
     report = join_wheels(shifted[0], shifted[1:], tmp_path / "fat again", SourceDate())
     [warning] = report.warnings
     assert "libx.so_gfx1030.kpack lacks 1 unit (1)" in warning
     assert "other units have wrong indices (0 should be 1)" in warning
 
 
-def test_wheels_whose_code_cannot_be_told_apart_are_refused(shifted: list[Path], tmp_path: Path) -> None:
+def test_wheels_whose_units_cannot_be_identified_are_refused(shifted: list[Path], tmp_path: Path) -> None:
     with pytest.raises(RocwheelError, match=r"units are missing from .*!demo/\.kpack/libx\.so_gfx1030\.kpack"):
         resplit_wheels([shifted[0], shifted[-1]], tmp_path / "out", ORDER, SourceDate())
     assert not (tmp_path / "out").exists()
 
 
-def test_the_wheels_to_mend_are_not_overwritten(shifted: list[Path]) -> None:
+def test_the_input_wheels_are_not_overwritten(shifted: list[Path]) -> None:
     before = [path.read_bytes() for path in shifted]
     with pytest.raises(RocwheelError, match="would be overwritten"):
         resplit_wheels(shifted, shifted[0].parent, ORDER, SourceDate())
     assert [path.read_bytes() for path in shifted] == before
 
 
-def test_wheels_with_right_indices_stay_as_they_are(tmp_path: Path) -> None:
+def test_wheels_with_correct_indices_are_not_changed(tmp_path: Path) -> None:
     library = build_fat_library(tmp_path / "libx.so", [make_bundle(unit, "gfx906 gfx1030") for unit in range(2)])
     wheel = make_wheel(tmp_path / "fat", "demo", {"demo/lib/libx.so": library})
     first = split_wheel(wheel, tmp_path / "one", ORDER, SourceDate())

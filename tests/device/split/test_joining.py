@@ -38,7 +38,7 @@ def bundle() -> bytes:
 
 
 @pytest.mark.parametrize("is_compressed", [False, True])
-def test_code_of_all_targets_is_never_in_memory_together(tmp_path: Path, is_compressed: bool) -> None:
+def test_code_of_all_targets_is_never_in_memory_at_once(tmp_path: Path, is_compressed: bool) -> None:
     whole = bundle()
     content = compress_bundle([memoryview(whole)], version=3, level=1) if is_compressed else whole
     library = build_fat_library(tmp_path / "libx.so", [content])
@@ -78,7 +78,7 @@ def right_code() -> list[dict[str, bytes]]:
     return [{"gfx906": first["gfx906"]}, {target: second[target] for target in ("gfx906", "gfx1030")}]
 
 
-def test_a_unit_under_a_wrong_index_is_reported_and_the_library_stays(shifted: Path, tmp_path: Path) -> None:
+def test_a_unit_with_a_wrong_index_is_reported_and_the_library_is_not_changed(shifted: Path, tmp_path: Path) -> None:
     report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice()))
     assert report.warnings == (
         (
@@ -90,14 +90,14 @@ def test_a_unit_under_a_wrong_index_is_reported_and_the_library_stays(shifted: P
     assert (tmp_path / "again/host/lib/libx.so").read_bytes() == (shifted / "lib/libx.so").read_bytes()
 
 
-def test_a_mended_library_gives_each_gpu_its_code(shifted: Path, tmp_path: Path) -> None:
+def test_a_mended_library_provides_each_gpu_with_its_code(shifted: Path, tmp_path: Path) -> None:
     report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice(), mend=True))
     made = lay_over(tmp_path / "again", tmp_path / "made")
     assert (report.mended, report.warnings) == (("lib/libx.so",), ())
     assert require_same_code(made / "lib/libx.so", right_code()) > 0
 
 
-def test_joining_puts_units_where_they_belong(shifted: Path, tmp_path: Path) -> None:
+def test_joining_corrects_wrong_unit_indices(shifted: Path, tmp_path: Path) -> None:
     report = join_tree(shifted, [], tmp_path / "joined")
     assert len(report.warnings) == 1
     data = memoryview((tmp_path / "joined/lib/libx.so").read_bytes())
@@ -107,14 +107,14 @@ def test_joining_puts_units_where_they_belong(shifted: Path, tmp_path: Path) -> 
     assert targets == [["gfx906"], ["gfx1030", "gfx906"]]
 
 
-def test_units_that_kernels_do_not_tell_apart_are_not_mended(shifted: Path, tmp_path: Path) -> None:
+def test_units_that_cannot_be_identified_by_kernels_are_not_mended(shifted: Path, tmp_path: Path) -> None:
     (shifted / ".kpack/libx.so_gfx906.kpack").unlink()
     with pytest.raises(InputError, match=r"lib/libx\.so: units are missing from .*/\.kpack/libx\.so_gfx1030\.kpack"):
         split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice(), mend=True))
     assert not (tmp_path / "again").exists()
 
 
-def test_code_of_a_mended_library_leaves_archives_that_others_share(shifted: Path, tmp_path: Path) -> None:
+def test_code_of_a_mended_library_is_removed_from_shared_archives(shifted: Path, tmp_path: Path) -> None:
     first, second = two_units()
     archive = shifted / ".kpack/libx.so_gfx906.kpack"
     own = {("lib/libx.so", unit, "gfx906"): code["gfx906"] for unit, code in enumerate((first, second))}

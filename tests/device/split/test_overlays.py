@@ -23,7 +23,7 @@ from rocwheel.targets.compatibility import choose
         pytest.param("", "", id="none without code"),
     ],
 )
-def test_the_common_set_is_little_code_for_many_gpus(codes: str, common: str) -> None:
+def test_the_default_common_set_covers_many_gpus_with_little_code(codes: str, common: str) -> None:
     found = default_common(map(parse_target_id, codes.split()))
     assert [str(target) for target in found] == common.split()
 
@@ -40,7 +40,7 @@ def part(target: str, size: int) -> BundlePart:
     st.dictionaries(st.sampled_from(TARGETS), st.integers(1, 9), min_size=1),
     st.sampled_from(["gfx906", "gfx90a", "gfx1030", "gfx1031", "gfx1100", "gfx1103", "gfx942"]),
 )
-def test_a_gpu_uses_the_same_code_as_before_and_some_code_stays(sizes: dict[str, int], gpu: str) -> None:
+def test_pruning_keeps_some_code_and_does_not_change_what_a_gpu_uses(sizes: dict[str, int], gpu: str) -> None:
     parts = (BundlePart("host-x86_64-unknown-linux--"), *(part(target, size) for target, size in sizes.items()))
     kept = PruneToSome((TargetId(gpu),))(parts, place=PLACE)
     before, after = ([one.target for one in some if one.target] for some in (parts, kept))
@@ -51,11 +51,11 @@ def test_a_gpu_uses_the_same_code_as_before_and_some_code_stays(sizes: dict[str,
         assert (chosen and chosen.code) == (found and found.code)
 
 
-def test_of_a_bundle_without_code_for_the_target_the_smallest_code_object_stays() -> None:
+def test_a_bundle_without_code_for_the_target_keeps_its_smallest_code_object() -> None:
     parts = (BundlePart("host-x86_64-unknown-linux--"), part("gfx906", 5), part("gfx1030", 3), part("gfx942", 4))
     assert PruneToSome((TargetId("gfx1100"),))(parts, place=PLACE) == (parts[0], parts[2])
 
 
-def test_a_bundle_that_had_no_code_stays_as_it_is() -> None:
+def test_a_bundle_that_had_no_code_is_not_changed() -> None:
     parts = (BundlePart("host-x86_64-unknown-linux--"), part("gfx906", 0))
     assert PruneToSome((TargetId("gfx906"),))(parts, place=PLACE) == parts

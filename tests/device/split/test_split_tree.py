@@ -51,7 +51,7 @@ def split(tree: Path, archives: str, *, dry_run: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("folder", ["lib", "lib64", "usr/lib"])
-def test_archives_are_where_a_link_leads_and_parts_lie_over_the_host(tree: Path, tmp_path: Path, folder: str) -> None:
+def test_archives_in_a_symlinked_folder_are_found_from_the_host(tree: Path, tmp_path: Path, folder: str) -> None:
     out = split(tree, f"{folder}/rocm-kpack")
     assert [path.relative_to(out).as_posix() for path in out.rglob("*.kpack")] == [
         "gfx906/usr/lib/rocm-kpack/libx.so_gfx906.kpack"
@@ -64,7 +64,7 @@ def test_archives_are_where_a_link_leads_and_parts_lie_over_the_host(tree: Path,
     assert join_tree(out / "host", [out / "gfx906"], tmp_path / "fat").libraries[0].targets == ("gfx906",)
 
 
-def test_archives_go_to_the_root_where_a_link_leads_to_it(tree: Path) -> None:
+def test_archives_go_to_the_root_if_the_folder_is_a_symlink_to_it(tree: Path) -> None:
     (tree / "here").symlink_to(".")
     out = split(tree, "here")
     assert [path.name for path in (out / "gfx906").iterdir()] == ["libx.so_gfx906.kpack"]
@@ -81,7 +81,7 @@ def test_archives_go_to_the_root_where_a_link_leads_to_it(tree: Path) -> None:
         ("../beside", "odd: is a symlink to '../beside', outside the tree, but archives would be below it"),
     ],
 )
-def test_a_link_that_leads_to_no_folder_of_the_tree_is_refused(
+def test_a_symlink_that_is_not_to_a_folder_of_the_tree_is_refused(
     tree: Path, tmp_path: Path, text: str, message: str, *, dry_run: bool
 ) -> None:
     (tmp_path / "beside").mkdir()
@@ -92,14 +92,14 @@ def test_a_link_that_leads_to_no_folder_of_the_tree_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_of_a_link_from_the_root_of_a_system_the_folder_in_the_tree_is_named(tree: Path) -> None:
+def test_an_absolute_symlink_is_refused_with_the_matching_folder_in_the_tree(tree: Path) -> None:
     (tree / "usr/share/rocm").mkdir(parents=True)
     (tree / "odd").symlink_to("/usr/share/rocm")
     with pytest.raises(InputError, match=r"outside the tree.*\. Specify --archives usr/share/rocm/kpack\.$"):
         split(tree, "odd/kpack")
 
 
-def test_a_link_to_a_name_that_markers_may_not_have_is_refused(tree: Path) -> None:
+def test_a_symlink_to_a_name_that_markers_cannot_contain_is_refused(tree: Path) -> None:
     (tree / "a @GFXARCH@").mkdir()
     (tree / "odd").symlink_to("a @GFXARCH@")
     with pytest.raises(
@@ -110,7 +110,7 @@ def test_a_link_to_a_name_that_markers_may_not_have_is_refused(tree: Path) -> No
 
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("name", ["first", "second"])
-def test_a_file_in_the_way_is_refused_under_each_of_its_names(tree: Path, name: str, *, dry_run: bool) -> None:
+def test_a_file_in_place_of_the_archives_folder_is_refused(tree: Path, name: str, *, dry_run: bool) -> None:
     (tree / "first").write_bytes(b"text")
     (tree / "second").hardlink_to(tree / "first")
     with pytest.raises(InputError, match=f"^{name}: is a file, but archives would be below it"):
@@ -121,7 +121,7 @@ def test_a_file_in_the_way_is_refused_under_each_of_its_names(tree: Path, name: 
 
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("kind", ["link", "folder"])
-def test_a_place_that_an_archive_would_take_is_refused(tree: Path, kind: str, *, dry_run: bool) -> None:
+def test_an_existing_path_that_an_archive_would_replace_is_refused(tree: Path, kind: str, *, dry_run: bool) -> None:
     place = tree / ".kpack/libx.so_gfx906.kpack"
     place.parent.mkdir()
     if kind == "link":
@@ -134,7 +134,7 @@ def test_a_place_that_an_archive_would_take_is_refused(tree: Path, kind: str, *,
         split(tree, ".kpack", dry_run=dry_run)
 
 
-def test_nothing_is_in_the_way_of_no_archives(tree: Path) -> None:
+def test_a_conflicting_path_is_accepted_if_there_are_no_archives(tree: Path) -> None:
     shutil.copy(__file__, tree / "usr/lib/libx.so")
     (tree / "share/miopen/db").mkdir(parents=True)
     (tree / "share/miopen/db/gfx906_60.db.txt").write_text("a database of MIOpen")
@@ -187,13 +187,13 @@ def test_each_gpu_finds_the_code_of_each_unit(tmp_path: Path, scheme: Scheme) ->
         pytest.param(("gfx906", ""), id="a unit without code"),
     ],
 )
-def test_whatever_units_have_a_gpu_gets_its_code_or_is_skipped(tmp_path: Path, targets: tuple[str, ...]) -> None:
+def test_a_gpu_gets_the_code_of_every_unit_or_is_skipped(tmp_path: Path, targets: tuple[str, ...]) -> None:
     library(tmp_path / "tree", *targets)
     made = lay_over(split_of_split_tree(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
     assert require_same_code(made / "lib/libx.so", codes(*targets)) > 0
 
 
-def test_wheels_in_a_folder_stay_as_they_are_and_are_named(tmp_path: Path) -> None:
+def test_wheels_in_a_folder_are_left_unchanged_with_a_warning(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906")
     wheel = make_wheel(tmp_path / "tree", "demo", {"demo/__init__.py": b""})
     report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
@@ -201,7 +201,7 @@ def test_wheels_in_a_folder_stay_as_they_are_and_are_named(tmp_path: Path) -> No
     assert (tmp_path / "out/host" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
-def test_a_kernel_file_with_code_for_another_gpu_than_its_name_says_is_refused(tmp_path: Path) -> None:
+def test_a_kernel_file_with_code_for_another_gpu_than_its_name_is_refused(tmp_path: Path) -> None:
     kernels = tmp_path / "tree/rocblas/library/x_gfx90a.co"
     kernels.parent.mkdir(parents=True)
     kernels.write_bytes(code_object_header("gfx906"))
@@ -210,7 +210,7 @@ def test_a_kernel_file_with_code_for_another_gpu_than_its_name_says_is_refused(t
     assert not (tmp_path / "out").exists()
 
 
-def test_a_unit_that_lacks_a_target_names_archives_of_its_own(tmp_path: Path) -> None:
+def test_a_unit_that_lacks_a_target_has_its_own_archives(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a", "gfx906", "gfx906 gfx90a")
     output = split_of_split_tree(tmp_path / "tree", tmp_path / "out")
     assert [unit.paths for unit in units_of(output / "host/lib/libx.so")] == [
@@ -222,7 +222,7 @@ def test_a_unit_that_lacks_a_target_names_archives_of_its_own(tmp_path: Path) ->
     assert files_of(output / "gfx906") == [".kpack/libx.so-part2_gfx906.kpack", ".kpack/libx.so_gfx906.kpack"]
 
 
-def test_settings_of_a_feature_share_one_code_object(tmp_path: Path) -> None:
+def test_feature_settings_share_one_code_object(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx90a", "gfx90a:xnack- gfx90a:xnack+")
     output = split_of_split_tree(tmp_path / "tree", tmp_path / "out")
     archive = Archive(output / "gfx90a/.kpack/libx.so_gfx90a.kpack")
@@ -233,21 +233,21 @@ def test_settings_of_a_feature_share_one_code_object(tmp_path: Path) -> None:
     }
 
 
-def test_wrappers_of_one_bundle_have_one_index(tmp_path: Path) -> None:
+def test_wrappers_of_the_same_bundle_have_the_same_index(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906", "gfx906", wrappers=[0, 0, 1])
     output = split_of_split_tree(tmp_path / "tree", tmp_path / "out")
     keys = [unit.key for unit in units_of(output / "host/lib/libx.so")]
     assert keys == ["lib/libx.so#0", "lib/libx.so#0", "lib/libx.so#1"]
 
 
-def test_a_single_file_is_a_tree_of_its_own(tmp_path: Path) -> None:
+def test_a_single_file_is_split_like_a_tree(tmp_path: Path) -> None:
     fat = library(tmp_path, "gfx906", path="libx.so")
     output = split_of_split_tree(fat, tmp_path / "out")
     assert files_of(output) == ["gfx906/.kpack/libx.so_gfx906.kpack", "host/libx.so"]
     assert require_same_code(lay_over(output, tmp_path / "made") / "libx.so", codes("gfx906")) == 8
 
 
-def test_only_the_targets_to_keep_get_folders(tmp_path: Path) -> None:
+def test_only_the_selected_targets_get_folders(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a", "gfx90a")
     (tmp_path / "tree/lib/rocblas/library").mkdir(parents=True)
     for target in ("gfx906", "gfx90a"):
@@ -262,7 +262,7 @@ def test_only_the_targets_to_keep_get_folders(tmp_path: Path) -> None:
     assert report.left_out == ("lib/rocblas/library/TensileLibrary_gfx90a.co",)
 
 
-def test_a_tree_without_code_for_the_targets_to_keep_is_refused(tmp_path: Path) -> None:
+def test_a_tree_without_code_for_the_selected_targets_is_refused(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906")
     with pytest.raises(
         InputError, match=r"tree: has no code for any of the targets to keep; expected code for gfx1030"
@@ -271,7 +271,7 @@ def test_a_tree_without_code_for_the_targets_to_keep_is_refused(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_kernel_files_go_to_their_targets_and_unknown_ones_stay_and_are_listed(tmp_path: Path) -> None:
+def test_kernel_files_go_to_their_targets_and_unknown_ones_are_kept_and_listed(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for path in ("lib/rocblas/library/Kernels_gfx906.hsaco", "lib/rocblas/library/README", "lib/odd/x_gfx906.hsaco"):
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
@@ -287,7 +287,7 @@ def test_kernel_files_go_to_their_targets_and_unknown_ones_stay_and_are_listed(t
     ]
 
 
-def test_links_modes_and_further_names_are_kept(tmp_path: Path) -> None:
+def test_symlinks_modes_and_hard_links_are_preserved(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     library(tree, "gfx906", path="lib/libx.so.1").chmod(0o755)
     (tree / "lib/libx.so").symlink_to("libx.so.1")
@@ -309,7 +309,7 @@ def test_links_modes_and_further_names_are_kept(tmp_path: Path) -> None:
     assert files_of(tmp_path / "out/gfx906") == [".kpack/libsame.so_gfx906.kpack"]
 
 
-def test_a_further_name_in_another_depth_finds_the_same_archives(tmp_path: Path) -> None:
+def test_a_hard_link_at_another_depth_finds_the_same_archives(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     fat = library(tree, "gfx906")
     (tree / "lib/sub").mkdir()
@@ -320,7 +320,7 @@ def test_a_further_name_in_another_depth_finds_the_same_archives(tmp_path: Path)
     assert files_of(made) == [".kpack/libx.so_gfx906.kpack", "lib/libx.so", "lib/sub/libx.so"]
 
 
-def test_a_further_name_as_deep_elsewhere_finds_archives_in_a_chosen_folder(tmp_path: Path) -> None:
+def test_a_hard_link_in_another_folder_finds_archives_in_a_chosen_folder(tmp_path: Path) -> None:
     """From ``opt/lib`` the archives are in ``kpack``, from ``usr/lib`` in ``../../opt/lib/kpack``."""
     tree = tmp_path / "tree"
     fat = library(tree, "gfx906", path="opt/lib/libx.so")
@@ -331,7 +331,7 @@ def test_a_further_name_as_deep_elsewhere_finds_archives_in_a_chosen_folder(tmp_
         assert require_same_code(made / name, codes("gfx906")) == 8
 
 
-def test_splitting_what_is_split_changes_no_byte(tmp_path: Path) -> None:
+def test_splitting_a_split_tree_changes_no_byte(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a", "gfx906")
     once = lay_over(split_of_split_tree(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
     split_of_split_tree(once, tmp_path / "again")
@@ -340,7 +340,7 @@ def test_splitting_what_is_split_changes_no_byte(tmp_path: Path) -> None:
     assert files_of(tmp_path / "again") == files_of(tmp_path / "out")
 
 
-def test_the_number_of_workers_does_not_show(tmp_path: Path) -> None:
+def test_the_output_does_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     library(tmp_path / "tree", *["gfx906 gfx90a"] * 20)
     for jobs in (1, 4):
         split_tree(tmp_path / "tree", tmp_path / str(jobs), SplitOrder(choice=SplitChoice(), jobs=jobs))
@@ -364,7 +364,7 @@ def test_the_number_of_workers_does_not_show(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_library_that_archives_cannot_hold_stays_fat_and_is_listed(tmp_path: Path, targets: str, reason: str) -> None:
+def test_a_library_that_archives_cannot_represent_is_kept_and_listed(tmp_path: Path, targets: str, reason: str) -> None:
     fat = library(tmp_path / "tree", targets)
     report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
     assert [(file.path, file.reason) for file in report.staying] == [("lib/libx.so", reason)]
@@ -372,7 +372,7 @@ def test_a_library_that_archives_cannot_hold_stays_fat_and_is_listed(tmp_path: P
     assert files_of(tmp_path / "out") == ["host/lib/libx.so"]
 
 
-def test_a_library_with_two_sections_of_code_stays_and_others_are_split(tmp_path: Path) -> None:
+def test_a_library_with_two_code_sections_is_kept_and_others_are_split(tmp_path: Path) -> None:
     odd = library(tmp_path / "tree", "gfx906", path="lib/libodd.so")
     library(tmp_path / "tree", "gfx906")
     data = bytearray(odd.read_bytes())
@@ -387,7 +387,7 @@ def test_a_library_with_two_sections_of_code_stays_and_others_are_split(tmp_path
     assert [file.path for file in report.libraries] == ["lib/libx.so"]
 
 
-def test_libraries_of_one_name_get_archives_of_their_own(tmp_path: Path) -> None:
+def test_libraries_with_the_same_name_have_separate_archives(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         library(tmp_path / "tree", "gfx906", path=f"{folder}/libx.so")
     made = lay_over(split_of_split_tree(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
@@ -396,7 +396,7 @@ def test_libraries_of_one_name_get_archives_of_their_own(tmp_path: Path) -> None
     assert len(files_of(tmp_path / "out/gfx906")) == 2
 
 
-def test_a_library_named_like_a_part_of_another_is_refused(tmp_path: Path) -> None:
+def test_a_library_whose_name_clashes_with_a_part_of_another_is_refused(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a", "gfx906")
     library(tmp_path / "tree", "gfx906", path="lib/libx.so-part2")
     with pytest.raises(InputError, match=r"\.kpack/libx\.so-part2_gfx906\.kpack: would be created from two libraries"):
@@ -404,7 +404,7 @@ def test_a_library_named_like_a_part_of_another_is_refused(tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
+def test_a_dry_run_writes_nothing_and_returns_the_same_report(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a")
     dry = split_tree(tmp_path / "tree", tmp_path / "out", SplitOrder(choice=SplitChoice(), dry_run=True))
     assert not (tmp_path / "out").exists()
@@ -426,20 +426,20 @@ def test_all_damaged_files_are_reported_and_nothing_is_written(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("place", ["tree/out", "exists"])
-def test_an_output_that_exists_or_lies_in_the_tree_is_refused(tmp_path: Path, place: str) -> None:
+def test_an_output_that_exists_or_is_inside_the_tree_is_refused(tmp_path: Path, place: str) -> None:
     library(tmp_path / "tree", "gfx906")
     (tmp_path / "exists/full").mkdir(parents=True)
     with pytest.raises(InputError, match=re.escape(place)):
         split_of_split_tree(tmp_path / "tree", tmp_path / place)
 
 
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+def test_an_empty_output_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     library(tmp_path / "tree", "gfx906")
     assert "host/lib/libx.so" in files_of(split_of_split_tree(tmp_path / "tree", tmp_path / "out"))
 
 
-def test_bundles_and_object_files_stay_and_are_listed(tmp_path: Path) -> None:
+def test_bundles_and_code_objects_are_kept_and_listed(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/code.hipfb").write_bytes(make_bundle(0, "gfx906 gfx1030"))
     shutil.copy(FIXTURES / "elf/gfx906.co", tmp_path / "tree/code.elf")
@@ -450,7 +450,7 @@ def test_bundles_and_object_files_stay_and_are_listed(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_of_a_feature_share_a_folder_and_strict_targets_have_their_own(tmp_path: Path) -> None:
+def test_feature_settings_share_a_folder_but_strict_targets_have_their_own(tmp_path: Path) -> None:
     for name in ("gfx90a-xnack+", "gfx90a-xnack-", "gfx90a", "gfx1250", "gfx1250-strict"):
         path = tmp_path / f"tree/lib/rocblas/library/Kernels_{name}.hsaco"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -465,7 +465,7 @@ def test_settings_of_a_feature_share_a_folder_and_strict_targets_have_their_own(
     assert files_of(kept) == [f"gfx1250/{kernels}_gfx1250.hsaco"]
 
 
-def test_a_kernel_library_of_one_target_goes_there_whole(tmp_path: Path) -> None:
+def test_a_kernel_library_for_one_target_is_moved_as_a_whole(tmp_path: Path) -> None:
     path = "lib/libMIOpenCKGroupedConv_gfx906.so"
     fat = library(tmp_path / "tree", "gfx906", path=path)
     output = split_of_split_tree(tmp_path / "tree", tmp_path / "out")

@@ -66,7 +66,7 @@ class _Archive(kpack_reader.Archive):
         self.kernel = lru_cache(8)(super().kernel)  # type: ignore[method-assign]
 
 
-def test_each_gpu_finds_the_code_of_real_libraries_and_joining_gives_their_bundles(
+def test_real_libraries_provide_the_same_code_when_split_and_when_joined(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = split_tree(tree, tmp_path / "out", SplitOrder(choice=SplitChoice(), jobs=2))
@@ -79,7 +79,7 @@ def test_each_gpu_finds_the_code_of_real_libraries_and_joining_gives_their_bundl
         assert digests(tmp_path / "fat" / library.path) == digests(tree / library.path)
 
 
-def test_real_libraries_are_the_same_to_all_that_read_and_strip_them(
+def test_other_tools_read_and_strip_split_real_libraries_as_before(
     tree: Path, tmp_path: Path, run_tool: RunTool
 ) -> None:
     report = split_tree(tree, tmp_path / "out", SplitOrder(choice=SplitChoice(), jobs=2))

@@ -48,7 +48,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_its_folders_hold_what_the_wheels_would(folder: Path, wheel: Path, tmp_path: Path) -> None:
+def test_the_folders_have_the_same_files_as_the_wheels(folder: Path, wheel: Path, tmp_path: Path) -> None:
     report = split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
     wheels = split_wheel(wheel, tmp_path / "wheels", ORDER, SourceDate())
     made_of = [(one.path, other.path) for one, other in zip(report.devices, wheels.devices, strict=True)]
@@ -63,7 +63,7 @@ def test_its_folders_hold_what_the_wheels_would(folder: Path, wheel: Path, tmp_p
     ]
 
 
-def test_only_planned_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+def test_a_dry_run_writes_nothing(folder: Path, tmp_path: Path) -> None:
     report = split_unpacked(folder, tmp_path / "out", msgspec.structs.replace(ORDER, dry_run=True), SourceDate())
     assert ([device.target for device in report.devices], (tmp_path / "out").exists()) == (
         ["gfx906", "gfx90a", "gfx1030"],
@@ -71,14 +71,14 @@ def test_only_planned_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     )
 
 
-def test_what_no_wheel_holds_is_refused_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_wheels_cannot_contain_is_refused_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     (folder / "demo/link.so").symlink_to("libtwo.so")
     with pytest.raises(InputError, match=r"link\.so: is a link; expected an unpacked wheel"):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_without_device_code_is_refused_by_its_name(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_device_code_is_refused_with_its_name(folder: Path, tmp_path: Path) -> None:
     (folder / "demo/libtwo.so").unlink()
     with pytest.raises(InputError) as raised:
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
@@ -87,7 +87,7 @@ def test_a_folder_without_device_code_is_refused_by_its_name(folder: Path, tmp_p
     assert not (tmp_path / "out").exists()
 
 
-def test_all_problems_of_a_folder_are_told_by_its_name(folder: Path, tmp_path: Path) -> None:
+def test_all_problems_of_a_folder_are_reported_with_its_name(folder: Path, tmp_path: Path) -> None:
     for name in ("libone.so", "libtwo.so"):
         (folder / "demo" / name).write_bytes(LIBRARY.read_bytes()[:4000])
     with pytest.raises(ProblemsError) as raised:
@@ -98,7 +98,7 @@ def test_all_problems_of_a_folder_are_told_by_its_name(folder: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("text", [b"Metadata-Version: 2.1\n\n", b"Name: other\nVersion: 1.0\n\n", b"Name: demo\n\n"])
-def test_wrong_metadata_of_a_folder_is_told_by_its_name(folder: Path, tmp_path: Path, text: bytes) -> None:
+def test_invalid_metadata_is_reported_with_the_name_of_the_folder(folder: Path, tmp_path: Path, text: bytes) -> None:
     (folder / "demo-1.0.dist-info/METADATA").write_bytes(text)
     with pytest.raises(RocwheelError) as raised:
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
@@ -106,7 +106,7 @@ def test_wrong_metadata_of_a_folder_is_told_by_its_name(folder: Path, tmp_path: 
     assert ".whl" not in str(raised.value)
 
 
-def test_warnings_name_files_of_the_folder(folder: Path, tmp_path: Path) -> None:
+def test_warnings_name_the_files_in_the_folder(folder: Path, tmp_path: Path) -> None:
     signature = folder / "demo-1.0.dist-info/RECORD.jws"
     signature.write_bytes(b"{}")
     report = split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
@@ -114,7 +114,7 @@ def test_warnings_name_files_of_the_folder(folder: Path, tmp_path: Path) -> None
     assert report.source == str(folder)
 
 
-def test_what_a_killed_dry_run_leaves_the_next_one_removes(
+def test_the_next_run_removes_the_leftovers_of_a_killed_dry_run(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -134,14 +134,14 @@ def test_what_a_killed_dry_run_leaves_the_next_one_removes(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_folder_is_an_unpacked_wheel_by_its_one_dist_info(folder: Path) -> None:
+def test_a_folder_with_exactly_one_dist_info_folder_is_an_unpacked_wheel(folder: Path) -> None:
     assert is_unpacked_wheel(folder)
     (folder / "other-1.dist-info").mkdir()
     assert not is_unpacked_wheel(folder)
 
 
 @pytest.mark.parametrize("name", ["METADATA", "WHEEL"])
-def test_a_text_that_its_dist_info_lacks_is_named(folder: Path, tmp_path: Path, name: str) -> None:
+def test_a_file_missing_from_dist_info_is_reported(folder: Path, tmp_path: Path, name: str) -> None:
     [info] = folder.glob("*.dist-info")
     (info / name).unlink()
     assert is_unpacked_wheel(folder)
@@ -152,14 +152,14 @@ def test_a_text_that_its_dist_info_lacks_is_named(folder: Path, tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_tree_whose_one_dist_info_has_no_record_is_no_unpacked_wheel(folder: Path) -> None:
+def test_a_tree_whose_dist_info_has_no_record_is_not_an_unpacked_wheel(folder: Path) -> None:
     [info] = folder.glob("*.dist-info")
     for name in ("RECORD", "WHEEL"):
         (info / name).unlink()
     assert not is_unpacked_wheel(folder)
 
 
-def test_a_text_of_its_dist_info_that_is_too_large_is_named(folder: Path, tmp_path: Path) -> None:
+def test_an_oversized_metadata_file_is_reported(folder: Path, tmp_path: Path) -> None:
     [info] = folder.glob("*.dist-info")
     os.truncate(info / "METADATA", (64 << 20) + 1)
     with pytest.raises(
@@ -180,7 +180,7 @@ def test_a_text_of_its_dist_info_that_is_too_large_is_named(folder: Path, tmp_pa
         ("Build: 1-cp3", "'demo-1.0-1-cp3-py3-none-any.whl'"),
     ],
 )
-def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
+def test_tags_and_build_numbers_that_would_leave_the_folder_are_refused(
     folder: Path, tmp_path: Path, line: str, name: str
 ) -> None:
     [info] = folder.glob("*.dist-info")
@@ -194,7 +194,7 @@ def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
     assert set(tmp_path.iterdir()) == there
 
 
-def test_a_folder_with_another_name_than_a_wheels_is_told_by_its_name(folder: Path, tmp_path: Path) -> None:
+def test_a_dist_info_name_that_is_not_a_wheel_name_is_refused(folder: Path, tmp_path: Path) -> None:
     [info] = folder.glob("*.dist-info")
     info.rename(folder / "demo-2004d.dist-info")
     with pytest.raises(InputError, match="doesn't have a wheel file name"):
@@ -202,7 +202,7 @@ def test_a_folder_with_another_name_than_a_wheels_is_told_by_its_name(folder: Pa
 
 
 @pytest.mark.parametrize("name", [b"l\xe9.so", b"a\\b.so"], ids=["not UTF-8", "a backslash"])
-def test_a_name_that_no_wheel_can_hold_is_refused(folder: Path, tmp_path: Path, name: bytes) -> None:
+def test_a_file_name_that_wheels_cannot_contain_is_refused(folder: Path, tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(bytes(folder / "demo") + b"/" + name)).write_bytes(b"")
     refusal = (
         "has a name that no wheel can contain; expected UTF-8 without backslashes. Rename the file, and "
@@ -213,7 +213,7 @@ def test_a_name_that_no_wheel_can_hold_is_refused(folder: Path, tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_the_folder_of_a_wheel_may_be_in_one_with_any_name(folder: Path, tmp_path: Path) -> None:
+def test_the_parent_of_the_folder_can_have_any_name(folder: Path, tmp_path: Path) -> None:
     place = Path(os.fsdecode(bytes(tmp_path) + b"/l\xe9\\b"))
     place.mkdir()
     report = split_unpacked(folder.rename(place / "demo"), tmp_path / "out", ORDER, SourceDate())

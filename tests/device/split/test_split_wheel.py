@@ -44,7 +44,7 @@ def wheel(tmp_path: Path) -> Path:
     return make_wheel(tmp_path / "in", "demo", {"demo/libtwo.so": LIBRARY})
 
 
-def test_device_wheels_of_targets_that_are_gone_are_removed_and_named(wheel: Path, tmp_path: Path) -> None:
+def test_obsolete_device_wheels_are_removed_and_named(wheel: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert split(wheel, out).replaced == ()
     report = split(wheel, out, "gfx906")
@@ -56,13 +56,13 @@ def test_device_wheels_of_targets_that_are_gone_are_removed_and_named(wheel: Pat
     assert [Path(path).name for path in report.replaced] == [f"demo-{ENDING}", f"demo_device_gfx906-{ENDING}"]
 
 
-def test_device_wheels_that_had_another_name_are_removed(wheel: Path, tmp_path: Path) -> None:
+def test_device_wheels_with_an_old_name_are_removed(wheel: Path, tmp_path: Path) -> None:
     split(wheel, tmp_path / "out", "gfx906")
     split(wheel, tmp_path / "out", "gfx906", name="amd-demo-device")
     assert names(tmp_path / "out") == [f"amd_demo_device_gfx906-{ENDING}", f"demo-{ENDING}"]
 
 
-def test_wheels_of_other_splits_and_other_wheels_stay(wheel: Path, tmp_path: Path) -> None:
+def test_wheels_of_other_splits_and_unrelated_wheels_are_kept(wheel: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     files: dict[str, Path | bytes] = {"demo/libtwo.so": LIBRARY}
     split(make_wheel(tmp_path / "other", "demo", files, tag="cp312-cp312-linux_x86_64"), out)
@@ -73,7 +73,7 @@ def test_wheels_of_other_splits_and_other_wheels_stay(wheel: Path, tmp_path: Pat
     assert set(before) < set(names(out))
 
 
-def test_only_planned_nothing_is_removed(wheel: Path, tmp_path: Path) -> None:
+def test_a_dry_run_removes_nothing(wheel: Path, tmp_path: Path) -> None:
     split(wheel, tmp_path / "out")
     before = names(tmp_path / "out")
     choice = SplitChoice(keep=(parse_target_id("gfx906"),))
@@ -82,7 +82,7 @@ def test_only_planned_nothing_is_removed(wheel: Path, tmp_path: Path) -> None:
     assert names(tmp_path / "out") == before
 
 
-def test_wheels_of_something_else_are_not_overwritten(wheel: Path, tmp_path: Path) -> None:
+def test_unrelated_wheels_are_not_overwritten(wheel: Path, tmp_path: Path) -> None:
     other = make_wheel(tmp_path / "in", "other", {"other/libtwo.so": LIBRARY})
     split(other, tmp_path / "out", name="amd-device")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
@@ -92,7 +92,7 @@ def test_wheels_of_something_else_are_not_overwritten(wheel: Path, tmp_path: Pat
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_what_cannot_be_read_where_an_old_device_wheel_would_be_is_refused(wheel: Path, tmp_path: Path) -> None:
+def test_an_unreadable_old_device_wheel_is_refused(wheel: Path, tmp_path: Path) -> None:
     split(wheel, tmp_path / "out", "gfx906")
     damaged = tmp_path / "out" / f"demo_device_gfx942-{ENDING}"
     damaged.write_bytes(b"PK")
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_where_an_old_device_wheel_would_be_is_refused(wheel
     assert (tmp_path / "out" / f"demo-{ENDING}").stat().st_mtime_ns == before
 
 
-def test_wheels_that_no_host_wheel_asks_for_stay(wheel: Path, tmp_path: Path) -> None:
+def test_wheels_that_no_host_wheel_requires_are_kept(wheel: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     files: dict[str, Path | bytes] = {"kernels/x_gfx906.kpack": b"KPAK", "kernels/.device-gfx906": b""}
     foreign = make_wheel(out, "my-extra-kernels", files, requires=("demo==1.0",))
@@ -113,7 +113,7 @@ def test_wheels_that_no_host_wheel_asks_for_stay(wheel: Path, tmp_path: Path) ->
     assert foreign.read_bytes() == before
 
 
-def test_a_split_that_is_interrupted_while_it_packs_leaves_no_empty_folder(
+def test_a_split_interrupted_during_packing_leaves_no_empty_folder(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(_: SplitWheels, __: object, packer: WheelPacker, *___: object) -> None:
@@ -127,7 +127,7 @@ def test_a_split_that_is_interrupted_while_it_packs_leaves_no_empty_folder(
     assert not (tmp_path / "new").exists()
 
 
-def test_another_wheel_of_the_name_is_not_overwritten(wheel: Path, tmp_path: Path) -> None:
+def test_an_unrelated_wheel_with_the_same_name_is_not_overwritten(wheel: Path, tmp_path: Path) -> None:
     files: dict[str, Path | bytes] = {"demo/other.py": b""}
     other = make_wheel(tmp_path / "out", "demo", files, requires=('mock; extra == "device-mock"',))
     before = other.read_bytes()

@@ -59,7 +59,7 @@ def wheel(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("module", "name"), MOMENTS)
-def test_only_whole_wheels_stay_and_the_next_run_leaves_one_set(
+def test_a_killed_split_leaves_only_complete_wheels_and_the_next_run_one_consistent_set(
     wheel: Path, tmp_path: Path, module: str, name: str
 ) -> None:
     output = tmp_path / "out"
@@ -76,7 +76,7 @@ def test_only_whole_wheels_stay_and_the_next_run_leaves_one_set(
 
 
 @pytest.mark.parametrize(("module", "name"), [*MOMENTS[:2], (f"{SPLITTING}.split_unpacked", "_unpack")])
-def test_a_killed_split_of_a_folder_leaves_none(wheel: Path, tmp_path: Path, module: str, name: str) -> None:
+def test_a_killed_split_of_a_folder_leaves_no_output(wheel: Path, tmp_path: Path, module: str, name: str) -> None:
     folder, output = tmp_path / "unpacked", tmp_path / "made/out"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

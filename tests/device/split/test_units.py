@@ -37,7 +37,7 @@ def _ids(text: str) -> list[TargetId]:
         ("gfx9-4-generic:xnack+", "gfx9-4-generic"),
     ],
 )
-def test_the_archive_of_a_target_is_that_of_its_processor(target: str, base: str) -> None:
+def test_the_archive_of_a_target_is_named_for_its_processor(target: str, base: str) -> None:
     assert base_target(parse_target_id(target)) == base
 
 
@@ -54,14 +54,14 @@ def test_the_archive_of_a_target_is_that_of_its_processor(target: str, base: str
         pytest.param("gfx1030", "xnack", {}, id="another processor"),
     ],
 )
-def test_a_unit_is_listed_under_all_settings_that_its_code_serves(
+def test_a_unit_is_listed_under_all_settings_that_its_code_supports(
     codes: str, features: str, keys: dict[str, int]
 ) -> None:
     found = code_keys(_ids(codes), "gfx90a", features.split())
     assert {str(key): position for key, position in found.items()} == keys
 
 
-def test_generic_code_serves_its_own_name_and_not_that_of_its_members() -> None:
+def test_generic_code_is_listed_only_under_its_own_name() -> None:
     assert served_settings(_ids("gfx11-generic")) == frozenset(_ids("gfx11-generic"))
 
 
@@ -71,9 +71,7 @@ _GFX90A = st.sampled_from(
 
 
 @given(st.lists(_GFX90A, unique=True, min_size=1), st.lists(_GFX90A, unique=True, min_size=1))
-def test_whatever_two_units_of_one_archive_name_each_gpu_finds_what_its_bundle_would_give(
-    one: list[TargetId], other: list[TargetId]
-) -> None:
+def test_units_in_one_archive_give_each_gpu_the_code_of_its_bundle(one: list[TargetId], other: list[TargetId]) -> None:
     if served_settings(one) != served_settings(other):
         return  # these never share an archive
     features = named_features([*one, *other])
@@ -97,11 +95,11 @@ def test_a_group_is_named_after_its_library() -> None:
     assert name_groups(["lib/librocsparse.so.0.1"]) == {"lib/librocsparse.so.0.1": "librocsparse.so.0.1"}
 
 
-def test_names_hold_nothing_that_windows_forbids() -> None:
+def test_group_names_have_no_characters_that_windows_forbids() -> None:
     assert name_groups(["lib/a:b c?.so"]) == {"lib/a:b c?.so": "a-b-c-.so"}
 
 
-def test_two_libraries_of_one_name_get_groups_of_their_own() -> None:
+def test_two_libraries_with_the_same_name_have_separate_groups() -> None:
     assert name_groups(["a/libx.so", "b/libX.so", "liby.so"]) == {
         "a/libx.so": "libx.so-394a5c07",
         "b/libX.so": "libX.so-aa8abcf0",
@@ -109,7 +107,7 @@ def test_two_libraries_of_one_name_get_groups_of_their_own() -> None:
     }
 
 
-def test_an_archive_lies_in_the_hidden_folder_below_the_root() -> None:
+def test_archives_are_in_the_hidden_folder_below_the_root() -> None:
     assert archive_path("libx.so", "gfx90a") == ".kpack/libx.so_gfx90a.kpack"
 
 
@@ -121,7 +119,7 @@ def test_an_archive_lies_in_the_hidden_folder_below_the_root() -> None:
         ("lib/a/b/libx.so", "../../../.kpack/libx.so_@GFXARCH@.kpack"),
     ],
 )
-def test_a_marker_leads_from_the_folder_of_its_file(binary: str, path: str) -> None:
+def test_a_marker_path_is_relative_to_the_folder_of_its_file(binary: str, path: str) -> None:
     assert search_path(binary, "libx.so") == path
 
 
@@ -139,16 +137,16 @@ def test_the_largest_group_has_the_name_of_the_library() -> None:
     assert numbers("gfx906", "gfx906 gfx90a", "gfx906 gfx90a") == {"x.so": [1, 2], "x.so-part2": [0]}
 
 
-def test_units_with_open_and_named_features_share_archives_if_they_serve_the_same_gpus() -> None:
+def test_units_that_support_the_same_gpus_share_archives() -> None:
     assert numbers("gfx90a", "gfx90a:xnack- gfx90a:xnack+", "gfx90a:xnack+") == {"x.so": [0, 1], "x.so-part2": [2]}
 
 
-def test_a_library_whose_archive_would_be_too_large_is_parted() -> None:
+def test_a_library_whose_archive_would_be_too_large_is_divided() -> None:
     size = len(code_of(0, "gfx906")) + ENTRY_RESERVE
     assert numbers(*["gfx906"] * 5, limit=2 * size) == {"x.so": [0, 1], "x.so-part2": [2, 3], "x.so-part3": [4]}
 
 
-def test_a_unit_that_no_archive_can_hold_is_refused() -> None:
+def test_a_unit_too_large_for_any_archive_is_refused() -> None:
     with pytest.raises(KpackError, match="expected at most 100"):
         group_units(units("gfx906"), "x.so", limit=100)
 

@@ -55,14 +55,14 @@ def test_name_version_tags_and_build_are_read(tmp_path: Path) -> None:
         ({f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "../x": b""}, "a path that points outside the wheel"),
     ],
 )
-def test_what_is_no_wheel_is_refused(tmp_path: Path, files: dict[str, bytes], found: str) -> None:
+def test_an_invalid_wheel_is_refused(tmp_path: Path, files: dict[str, bytes], found: str) -> None:
     info = INFO if any(name.startswith(INFO) for name in files) else "x"
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", info, files)
     with pytest.raises(RocwheelError, match=found):
         read_finished_wheel(path)
 
 
-def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_wheel_name_is_refused(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / "demo.whl")
     with pytest.raises(InputError, match="doesn't have a wheel file name"):
         read_finished_wheel(path)
@@ -76,9 +76,7 @@ def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
         (b"Name: Demo\nVersion: latest\n\n", "its metadata has the version 'latest'; expected '1.0+rocm7'"),
     ],
 )
-def test_metadata_of_something_else_than_the_file_name_says_is_refused(
-    tmp_path: Path, metadata: bytes, found: str
-) -> None:
+def test_metadata_that_contradicts_the_file_name_is_refused(tmp_path: Path, metadata: bytes, found: str) -> None:
     files = {f"{INFO}/METADATA": b"Metadata-Version: 2.1\n" + metadata, f"{INFO}/WHEEL": WHEEL}
     path = write_wheel(tmp_path / "demo-1.0+rocm7-py3-none-any.whl", INFO, files)
     with pytest.raises(InputError) as raised:
@@ -90,7 +88,7 @@ def test_metadata_of_something_else_than_the_file_name_says_is_refused(
     "name",
     ["demo-1.0", "demo-1.0-py3-none", "demo-latest-py3-none-any", "d mo-1.0-py3-none-any", "demo-1.0-py3-none-any (1)"],
 )
-def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str) -> None:
+def test_invalid_wheel_file_names_are_refused(tmp_path: Path, name: str) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / f"{name}.whl")
     with pytest.raises(InputError, match="doesn't have a wheel file name"):
         read_finished_wheel(path)
@@ -117,7 +115,7 @@ def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str
         pytest.param({"demo/x.py": b""}, {}, id="none"),
     ],
 )
-def test_licenses_are_found_where_tools_put_them(
+def test_licenses_are_found_in_the_usual_places(
     tmp_path: Path, files: dict[str, bytes], licenses: dict[str, str]
 ) -> None:
     files |= {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL}
@@ -157,7 +155,7 @@ def wheel(tmp_path: Path) -> FinishedWheel:
     return read_finished_wheel(write_wheel(tmp_path / "torch-2.9-cp311-cp311-a.b.whl", METADATA_INFO, files))
 
 
-def test_host_keeps_all_that_the_wheel_said_and_gets_extras_before_the_description(wheel: FinishedWheel) -> None:
+def test_host_metadata_is_preserved_and_extras_are_added_before_the_description(wheel: FinishedWheel) -> None:
     assert host_metadata(wheel, NAMES, ["rocm-bootstrap"]).decode() == (
         "Metadata-Version: 2.1\n"
         "Name: Torch\n"
@@ -183,7 +181,7 @@ def test_host_keeps_all_that_the_wheel_said_and_gets_extras_before_the_descripti
     )
 
 
-def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_asked_for(wheel: FinishedWheel) -> None:
+def test_a_target_device_wheel_requires_its_host_families_and_given_requirements(wheel: FinishedWheel) -> None:
     metadata = Metadata.from_email(device_metadata(wheel, NAMES, "gfx1100", ORDER.requires_of("gfx1100")))
     assert (metadata.name, str(metadata.version), metadata.summary) == (
         "torch-device-gfx1100",
@@ -206,7 +204,7 @@ def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_as
         ("gfx12_0", "torch-device-gfx12-0", "gfx1200, gfx1201"),
     ],
 )
-def test_device_wheel_of_a_family_requires_nothing_for_a_target(
+def test_a_family_device_wheel_has_no_target_specific_requirements(
     wheel: FinishedWheel, family: str, name: str, members: str
 ) -> None:
     metadata = Metadata.from_email(device_metadata(wheel, NAMES, family, ORDER.requires_of(family)))
@@ -215,20 +213,20 @@ def test_device_wheel_of_a_family_requires_nothing_for_a_target(
     assert [str(requirement) for requirement in metadata.requires_dist or ()] == ["Torch==2.9", "other"]
 
 
-def test_device_wheel_has_all_tags_of_its_host(wheel: FinishedWheel) -> None:
+def test_a_device_wheel_has_all_tags_of_its_host(wheel: FinishedWheel) -> None:
     lines = device_wheel_file(wheel).decode().splitlines()
     assert lines[2:] == ["Root-Is-Purelib: false", "Tag: cp311-cp311-a", "Tag: cp311-cp311-b"]
 
 
 @pytest.mark.parametrize("text", ["not a requirement", "bad ===", "rocm-@GFXARCH@", "x; python_version >< '3'"])
-def test_requirement_that_cannot_be_read_is_refused(text: str) -> None:
+def test_a_malformed_requirement_is_refused(text: str) -> None:
     with pytest.raises(InputError) as raised:
         check_requirements([text], "--host-requires-dist")
     assert str(raised.value).startswith(f"--host-requires-dist: {text!r} is a malformed Requires-Dist (")
     assert str(raised.value).endswith("; expected a requirement, such as 'rocm-bootstrap'")
 
 
-def test_requirement_of_a_device_wheel_may_name_the_target() -> None:
+def test_a_device_wheel_requirement_can_have_a_target_placeholder() -> None:
     check_requirements(["rocm-sdk-device-@GFXARCH@ == 7.1"], "--device-requires-dist", target="gfx900")
     with pytest.raises(InputError, match=r"^--device-requires-dist: 'bad ===' is a malformed Requires-Dist"):
         check_requirements(["bad ==="], "--device-requires-dist", target="gfx900")
@@ -245,7 +243,7 @@ def test_requirement_of_a_device_wheel_may_name_the_target() -> None:
         (b"A: b\rC: d", "has a line that ends with only CR; expected lines that end with LF or CR LF"),
     ],
 )
-def test_what_device_wheels_can_not_copy_is_refused(wheel: FinishedWheel, line: bytes, problem: str) -> None:
+def test_metadata_that_device_wheels_cannot_copy_is_refused(wheel: FinishedWheel, line: bytes, problem: str) -> None:
     metadata = METADATA_METADATA.replace(b"Requires-Python: >=3.10", line)
     fields = parse_core_metadata(metadata)[0]
     with pytest.raises(InputError) as caught:
@@ -253,16 +251,16 @@ def test_what_device_wheels_can_not_copy_is_refused(wheel: FinishedWheel, line: 
     assert str(caught.value) == f"{wheel.source}: METADATA: {problem}"
 
 
-def test_good_values_and_a_body_with_any_line_ends_are_copied(wheel: FinishedWheel) -> None:
+def test_valid_metadata_is_copied_with_any_line_endings_in_the_body(wheel: FinishedWheel) -> None:
     check_copied(msgspec.structs.replace(wheel, metadata=METADATA_METADATA + b"a\rb"))
 
 
-def test_headers_that_end_in_cr_and_lf_before_a_description_are_copied(wheel: FinishedWheel) -> None:
+def test_headers_with_crlf_line_endings_are_copied(wheel: FinishedWheel) -> None:
     metadata = METADATA_METADATA.rstrip(b"\n") + b"\n\nThe description.\n"
     check_copied(msgspec.structs.replace(wheel, metadata=metadata.replace(b"\n", b"\r\n")))
 
 
-def test_a_version_with_blanks_behind_it_is_the_version(wheel: FinishedWheel) -> None:
+def test_whitespace_after_the_version_is_ignored(wheel: FinishedWheel) -> None:
     folded = msgspec.structs.replace(wheel, fields={**wheel.fields, "version": "2.9\n "})
     assert b"Requires-Dist: Torch==2.9\n" in device_metadata(folded, NAMES, "gfx1100")
 
@@ -272,14 +270,14 @@ def test_a_version_with_blanks_behind_it_is_the_version(wheel: FinishedWheel) ->
     [(), ("",), ("py3-none",), ("cp311-cp311-linux_x86_64",), ("cp311-cp311-a",)],
     ids=["none", "empty", "two parts", "that of a build before its file was renamed", "one of two"],
 )
-def test_a_device_wheel_has_the_tags_of_the_file_name_where_the_host_lists_others(
+def test_a_device_wheel_uses_the_tags_of_the_file_name_if_the_host_lists_others(
     wheel: FinishedWheel, tags: tuple[str, ...]
 ) -> None:
     lines = device_wheel_file(msgspec.structs.replace(wheel, tags=tags)).decode().splitlines()
     assert [line for line in lines if line.startswith("Tag")] == ["Tag: cp311-cp311-a", "Tag: cp311-cp311-b"]
 
 
-def test_everything_that_no_wheel_can_have_is_told_together() -> None:
+def test_all_invalid_options_are_reported_together() -> None:
     order = WheelSplitOrder(
         choice=SplitChoice(), device_prefix="bad name!", host_requires=("bad ===",), device_requires=("no requirement",)
     )
@@ -292,7 +290,7 @@ def test_everything_that_no_wheel_can_have_is_told_together() -> None:
     ]
 
 
-def test_an_order_that_asks_for_nothing_special_is_fine() -> None:
+def test_a_default_order_is_valid() -> None:
     check_order(WheelSplitOrder(choice=SplitChoice(), device_requires=("rocm-sdk-device-@GFXARCH@ == 7.14",)))
 
 
@@ -310,11 +308,11 @@ def names(*targets: str, prefix: str = "torch-device") -> DeviceNames:
         ("torch-device", "gfx1250-strict", "torch-device-gfx1250-strict"),
     ],
 )
-def test_name_is_normalized(prefix: str, target: str, name: str) -> None:
+def test_the_distribution_name_is_normalized(prefix: str, target: str, name: str) -> None:
     assert names(prefix=prefix).distribution(target) == name
 
 
-def test_each_target_has_an_extra_and_all_have_one() -> None:
+def test_each_target_has_an_extra_and_device_all_covers_all_targets() -> None:
     assert names("gfx906", "gfx90a").requirements() == (
         'torch-device-gfx906 == 2.9.0+rocm7; extra == "device-gfx906"',
         'torch-device-gfx90a == 2.9.0+rocm7; extra == "device-gfx90a"',
@@ -324,7 +322,7 @@ def test_each_target_has_an_extra_and_all_have_one() -> None:
     assert names("gfx906", "gfx90a").extras() == ("device-gfx906", "device-gfx90a", "device-all")
 
 
-def test_a_target_pulls_the_wheels_of_its_families_the_smallest_first() -> None:
+def test_a_target_extra_requires_the_wheels_of_its_families_smallest_first() -> None:
     found = names("gfx906", "gfx1100", "gfx1150", "gfx11", "gfx110x", "gfx12_0")
     assert found.families_of("gfx1100") == ("gfx110x", "gfx11")
     assert found.families_of("gfx1150") == ("gfx11",)
@@ -336,7 +334,7 @@ def test_a_target_pulls_the_wheels_of_its_families_the_smallest_first() -> None:
     ]
 
 
-def test_families_have_no_extra_of_their_own() -> None:
+def test_families_have_no_extra() -> None:
     assert names("gfx11", "gfx12_0").extras() == ("device-all",)
     assert names("gfx11", "gfx12_0").requirements() == (
         'torch-device-gfx11 == 2.9.0+rocm7; extra == "device-all"',

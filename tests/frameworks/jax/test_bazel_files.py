@@ -11,7 +11,7 @@ from rocwheel.frameworks.jax.bazel_files import StarlarkFile, spliced
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\f\"'\\#\0"), max_size=8))
-def test_places_hold_behind_any_text(comment: str) -> None:
+def test_source_positions_are_correct_after_any_text(comment: str) -> None:
     file = StarlarkFile("BUILD", f"# {comment}\ncc_binary()\nf()\n")
     (first, second) = file.tree.body
     splices = [(file.start(first), file.end(first), "x"), (file.line_start(3), file.end(second), "y")]
@@ -20,7 +20,7 @@ def test_places_hold_behind_any_text(comment: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["cc_binary(", "\0", "(" * 500, "é = )"])
-def test_what_is_no_starlark_is_refused(text: str) -> None:
+def test_text_that_is_not_starlark_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"^BUILD: isn't valid Starlark"):
         StarlarkFile("BUILD", text)
 

@@ -20,12 +20,12 @@ FIRST = GeneratedFile("Made by a test;", "a\nb\n")
 SECOND = GeneratedFile("Made by a test;", "a\nc\n")
 
 
-def test_the_text_is_sealed_by_the_hash_of_the_rest() -> None:
+def test_a_generated_file_contains_the_hash_of_its_text() -> None:
     digest = "911169ddaaf146aff539f58c26c489af3b892dff0fe283c1c264c65ae5aa59a2"
     assert FIRST.text == f"# Made by a test; sha256 of what follows: {digest}\na\nb\n"
 
 
-def test_writing_it_again_changes_nothing(tmp_path: Path) -> None:
+def test_writing_a_generated_file_again_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x"
     assert FIRST.write(path).startswith(f"--- {path} (before)\n+++ {path}\n")
     before = path.stat()
@@ -42,7 +42,7 @@ def test_a_change_is_shown_as_a_diff(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("old", [FIRST.text + "more\n", "other\n", "", FIRST.text.replace("b\n", "B\n")])
-def test_a_file_that_was_edited_stays_as_it_is(tmp_path: Path, old: str) -> None:
+def test_an_edited_file_is_refused_and_unchanged(tmp_path: Path, old: str) -> None:
     path = tmp_path / "x"
     path.write_text(old)
     with pytest.raises(HandEditedError) as caught:
@@ -54,7 +54,7 @@ def test_a_file_that_was_edited_stays_as_it_is(tmp_path: Path, old: str) -> None
     assert path.read_text() == old
 
 
-def test_a_diff_alone_writes_nothing(tmp_path: Path) -> None:
+def test_showing_a_diff_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x"
     assert FIRST.diff(path).splitlines()[-2:] == ["+a", "+b"]
     assert not path.exists()
@@ -62,14 +62,14 @@ def test_a_diff_alone_writes_nothing(tmp_path: Path) -> None:
     assert FIRST.diff(path) == ""
 
 
-def test_force_overwrites_it(tmp_path: Path) -> None:
+def test_force_overwrites_an_edited_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("mine\n")
     assert "-mine\n" in SECOND.write(path, force=True)
     assert path.read_text() == SECOND.text
 
 
-def test_a_link_is_written_through(tmp_path: Path) -> None:
+def test_a_generated_file_is_written_through_a_symlink(tmp_path: Path) -> None:
     target, link = tmp_path / "real", tmp_path / "link"
     GeneratedFile("Made;", "old\n").write(target)
     link.symlink_to(target)
@@ -91,7 +91,7 @@ def render(**changes: Any) -> list[str]:
     return render_bazelrc(settings, parse_target_set(settings.targets)).splitlines()
 
 
-def test_the_fragment_is_what_bazel_needs() -> None:
+def test_the_bazelrc_has_all_options_that_bazel_needs() -> None:
     folders = ("libraries/lib", "core/lib", "core/lib/rocm_sysdeps/lib", "core/lib/host-math/lib", "core/lib/llvm/lib")
     run_path = ":".join(f"$SITE_PACKAGES/_rocm_sdk_{folder}" for folder in folders)
     assert render() == [
@@ -133,7 +133,7 @@ IN_JAX = BazelSettings(
 )
 
 
-def test_the_fragment_for_jax_imports_its_configs_and_selects_its_release_wheels() -> None:
+def test_the_bazelrc_for_jax_imports_its_configs_and_selects_release_wheels() -> None:
     assert render_bazelrc(IN_JAX, parse_target_set(IN_JAX.targets)).splitlines() == [
         "# JAX's configs for ROCm, which JAX's .bazelrc doesn't import.",
         "import %workspace%/build/rocm/rocm.bazelrc",
@@ -157,7 +157,7 @@ def test_the_fragment_for_jax_imports_its_configs_and_selects_its_release_wheels
     ]
 
 
-def test_the_fragment_for_jax_follows_the_settings() -> None:
+def test_the_bazelrc_for_jax_reflects_the_settings() -> None:
     changes = {"cpu_features": "native", "compress_device_code": False, "rocm_path": "", "options": ("--jobs=4",)}
     settings = msgspec.structs.replace(IN_JAX, configs=(), **changes)
     lines = render_bazelrc(settings, parse_target_set(settings.targets)).splitlines()
@@ -171,7 +171,7 @@ def test_the_fragment_for_jax_follows_the_settings() -> None:
     ]
 
 
-def test_settings_without_effect_in_jax_are_refused(tmp_path: Path) -> None:
+def test_settings_without_effect_in_the_jax_tree_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text(
         'schema = 1\ntree = "jax"\ncompiler = "gcc"\ntargets = ["gfx90a"]\npython-versions = ["3.12"]\n'
@@ -189,14 +189,14 @@ def test_settings_without_effect_in_jax_are_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_a_free_threaded_python_says_so_to_the_rules() -> None:
+def test_a_free_threaded_python_is_passed_to_the_python_rules() -> None:
     assert [line for line in render(python_versions=("3.13-ft",)) if "python313ft" in line] == [
         "build:python313ft --repo_env=HERMETIC_PYTHON_VERSION=3.13-ft",
         "build:python313ft --@rules_python//python/config_settings:py_freethreaded=yes",
     ]
 
 
-def test_remote_execution_hooks_in_where_its_file_is_named() -> None:
+def test_remote_execution_imports_the_file_in_the_settings() -> None:
     lines = render(remote_execution="rbe.bazelrc")
     start = lines.index("# Remote execution.")
     assert lines[start + 1 : start + 4] == [
@@ -218,12 +218,12 @@ def test_remote_execution_hooks_in_where_its_file_is_named() -> None:
         ("/usr/bin/clang-16", 20, False),
     ],
 )
-def test_instructions_that_an_old_compiler_lacks_are_switched_off(compiler: str, version: int, expected: bool) -> None:
+def test_instructions_that_an_old_compiler_lacks_are_disabled(compiler: str, version: int, expected: bool) -> None:
     lines = render(compiler=compiler, compiler_version=version)
     assert ("build:rocm_build --define=xnn_enable_avxvnniint8=false" in lines) is expected
 
 
-def test_a_target_family_has_folders_of_its_own() -> None:
+def test_a_target_family_has_its_own_libraries_folder() -> None:
     settings = msgspec.structs.replace(SETTINGS, target_family="gfx94X-dcgpu")
     assert settings.run_path.startswith("$SITE_PACKAGES/_rocm_sdk_libraries_gfx94X_dcgpu/lib:")
 
@@ -240,11 +240,11 @@ def test_a_target_family_has_folders_of_its_own() -> None:
         ("", '""'),
     ],
 )
-def test_words_are_quoted_where_bazel_would_part_them(word: str, spelled: str) -> None:
+def test_words_are_quoted_where_bazel_would_split_them(word: str, spelled: str) -> None:
     assert spell_rc_word(word) == spelled
 
 
-def test_configs_are_named_by_python_versions() -> None:
+def test_config_names_contain_the_python_version() -> None:
     assert [python_config(version) for version in ("3.9", "3.12", "3.13-ft")] == [
         "python39",
         "python312",
@@ -279,7 +279,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_the_sdk_may_be_searched_among_other_folders() -> None:
+def test_the_sdk_folders_can_be_placed_among_other_search_folders() -> None:
     settings = BazelSettings(1, "gcc", (), (), search=("/site/rocm/lib", "$SDK", "/opt/rocm/lib"))
     assert settings.run_path == (
         "/site/rocm/lib:$SITE_PACKAGES/_rocm_sdk_libraries/lib:$SITE_PACKAGES/_rocm_sdk_core/lib:"
@@ -341,7 +341,7 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
         ('plugin-spec = "a\\nb"', "plugin-spec has a line break or control character; expected one line of text"),
     ],
 )
-def test_what_bazel_or_the_fetch_would_refuse_is_refused(line: str, problem: str, tmp_path: Path) -> None:
+def test_settings_that_bazel_or_the_fetch_would_reject_are_refused(line: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text(f'schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12"]\n{line}\n')
     with pytest.raises(ProblemsError) as caught:
@@ -349,14 +349,14 @@ def test_what_bazel_or_the_fetch_would_refuse_is_refused(line: str, problem: str
     assert [str(found) for found in caught.value.problems] == [f"{path}: {problem}"]
 
 
-def test_a_python_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_python_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12", "3.12"]\n')
     with pytest.raises(ProblemsError, match="python-versions lists a version twice; expected different entries"):
         read_settings(path)
 
 
-def test_options_of_bazel_are_taken(tmp_path: Path) -> None:
+def test_bazel_options_are_accepted(tmp_path: Path) -> None:
     options = ["-k", "--copt=-O2", "--keep_going", "--nostamp", "--@rules_python//python:x=yes", "--define=a=b c"]
     path = tmp_path / "rocm.toml"
     settings = 'schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12"]\n'

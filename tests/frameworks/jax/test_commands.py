@@ -79,7 +79,7 @@ def run_text(text: str, form: CommandForm, folder: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("form", ["shell", "makefile", "ci"])
-def test_every_word_arrives_as_it_is(form: CommandForm, checkout: Path) -> None:
+def test_every_word_is_passed_to_the_command_unchanged(form: CommandForm, checkout: Path) -> None:
     commands = [Command("Show", ("./show", *WORDS)), Command("Show again", ("./show", "x"))]
     assert run_text(spell_commands(commands, form), form, checkout) == [WORDS, ["x"]]
 
@@ -96,13 +96,13 @@ def test_commits_are_looked_up_when_the_commands_run(form: CommandForm, checkout
 
 
 @pytest.mark.parametrize("form", ["shell", "makefile", "ci"])
-def test_a_commit_that_a_starlark_file_pins_is_looked_up_there(form: CommandForm, checkout: Path) -> None:
+def test_a_commit_pinned_in_a_starlark_file_is_read_from_that_file(form: CommandForm, checkout: Path) -> None:
     (checkout / "a b.bzl").write_text('OTHER_XLA_COMMIT = "1"\nXLA_COMMIT = "06f1f17fe8"  # pinned\n\ndef repo():\n')
     words = ("./show", f"ROCm/xla={commit_in('a b.bzl', 'XLA_COMMIT')}")
     assert run_text(spell_commands([Command("Show", words)], form), form, checkout) == [["ROCm/xla=06f1f17fe8"]]
 
 
-def test_commits_of_the_settings_are_stamped_unless_others_are_built() -> None:
+def test_commits_in_the_settings_are_stamped_unless_overridden() -> None:
     pinned = {"ROCm/xla": "abcdef0", "jax": "pins.bzl:JAX_COMMIT"}
     settings = BazelSettings(1, "gcc", ("3.12",), (), commits=pinned)
     (command,) = wheel_commands(settings, BuildOptions("1", kinds=("pjrt",), commits={"ROCm/xla": "1234567"}))[1:]
@@ -128,7 +128,7 @@ def test_both_wheels_are_built_for_each_python() -> None:
     ]
 
 
-def test_the_commands_name_configs_sources_and_the_sdk() -> None:
+def test_the_commands_contain_configs_sources_and_the_sdk() -> None:
     settings = BazelSettings(1, "gcc", ("3.12",), (), wheel_sources=("LICENSE",), plugin_spec="plugin.toml")
     commands = wheel_commands(settings, BuildOptions("0.12.0", sdk="sdk dist", kinds=("plugin",)))
     assert spell_commands(commands, "shell").splitlines()[-4:] == [
@@ -143,7 +143,7 @@ def test_the_commands_name_configs_sources_and_the_sdk() -> None:
     ]
 
 
-def test_absolute_folders_that_are_searched_are_allowed_in_the_wheels() -> None:
+def test_absolute_search_folders_are_allowed_in_the_wheels() -> None:
     settings = BazelSettings(1, "gcc", ("3.12",), ("gfx90a",), search=("/site/rocm/lib", "$SDK", "/opt/rocm/lib"))
     for command in wheel_commands(settings, BuildOptions("1.0"))[1::2]:
         words = command.words
@@ -152,13 +152,13 @@ def test_absolute_folders_that_are_searched_are_allowed_in_the_wheels() -> None:
 
 
 @pytest.mark.parametrize("version", ["not a version", "", "VERSION!", "VERSION.dev1.post1"])
-def test_versions_that_no_wheel_has_are_refused(version: str) -> None:
+def test_invalid_versions_are_refused(version: str) -> None:
     with pytest.raises(InputError) as caught:
         wheel_commands(BazelSettings(1, "gcc", ("3.12",), ("gfx90a",)), BuildOptions(version))
     assert str(caught.value) == f"--version: is {version!r}; expected a version such as 0.12.0 (PEP 440)"
 
 
 @pytest.mark.parametrize("version", ["VERSION", "VERSION.post1", "0.12.0rc1"])
-def test_a_version_may_be_filled_in_later(version: str) -> None:
+def test_the_version_may_be_a_placeholder(version: str) -> None:
     made = wheel_commands(BazelSettings(1, "gcc", ("3.12",), ("gfx90a",)), BuildOptions(version))
     assert version in made[1].words

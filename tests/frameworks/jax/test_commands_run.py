@@ -72,12 +72,12 @@ STEPS_312 = [f"bazel {MODULES}", "wheel plugin --python-version 3.12"]
         (["PYTHON_VERSIONS=3.12", "jax-rocm-plugin"], STEPS_312),
     ],
 )
-def test_each_wheel_has_a_target(targets: list[str], steps: list[str], folder: Path) -> None:
+def test_each_wheel_has_a_make_target(targets: list[str], steps: list[str], folder: Path) -> None:
     calls = make(folder, *targets)
     assert [step.removeprefix("jax ") for step in kinds(calls)] == steps
 
 
-def test_every_word_arrives_as_it_is(folder: Path) -> None:
+def test_every_word_is_passed_to_the_command_unchanged(folder: Path) -> None:
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
     bazel, assembly = make(folder, "jax-rocm-pjrt")
     assert bazel == [*PJRT[:-1], "--copt=-DX=a b", PJRT[-1]]
@@ -88,7 +88,7 @@ def test_every_word_arrives_as_it_is(folder: Path) -> None:
     ]
 
 
-def test_variables_are_overridden(folder: Path) -> None:
+def test_make_variables_can_be_overridden(folder: Path) -> None:
     given = ["VERSION=0.13", "SDK=packages/dist", "DEST_DIR=out", "CONFIG=rocm_build_remote"]
     bazel, assembly = make(
         folder, *given, "BAZEL='other bazel' --batch", "BAZEL_OPTIONS=--jobs=2 --keep_going", "jax-rocm-pjrt"
@@ -101,7 +101,7 @@ def test_variables_are_overridden(folder: Path) -> None:
     assert assembly[-4:] == ["--with", "packages/dist", "--output", "out"]
 
 
-def test_the_environment_does_not_change_the_variables(folder: Path) -> None:
+def test_environment_variables_do_not_change_the_make_variables(folder: Path) -> None:
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "VERSION": "9", "SDK": "x"}
     done = subprocess.run(
         ["make", "-n", "jax-rocm-pjrt"], cwd=folder, capture_output=True, text=True, check=True, env=environment
@@ -110,7 +110,7 @@ def test_the_environment_does_not_change_the_variables(folder: Path) -> None:
     assert "--with" not in done.stdout
 
 
-def test_a_failed_build_ends_make_before_the_assembly(folder: Path) -> None:
+def test_a_failed_build_stops_make_before_the_assembly(folder: Path) -> None:
     (folder / "bazel").write_text("#!/bin/sh\nexit 3\n")
     done = subprocess.run(
         ["make", "wheels"],
@@ -124,12 +124,12 @@ def test_a_failed_build_ends_make_before_the_assembly(folder: Path) -> None:
     assert '["rocwheel"' not in done.stdout
 
 
-def test_one_kind_of_wheel_alone_is_the_only_target() -> None:
+def test_a_makefile_for_one_kind_of_wheel_has_only_that_target() -> None:
     text = render_makefile(SETTINGS, BuildOptions("1", kinds=("pjrt",)))
     assert ".PHONY: wheels jax-rocm-pjrt\n" in text
     assert "\njax-rocm-plugin" not in text
 
 
-def test_a_version_that_wheels_cannot_have_is_refused() -> None:
+def test_an_invalid_version_is_refused() -> None:
     with pytest.raises(InputError, match="--version: is 'x'"):
         render_makefile(SETTINGS, BuildOptions("x"))

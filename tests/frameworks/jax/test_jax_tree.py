@@ -26,7 +26,7 @@ PJRT = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt")
 SETTINGS = BazelSettings(1, "", ("3.12",), ("gfx90a",), "jax")
 
 
-def test_the_commands_build_the_targets_of_jax_audit_and_copy() -> None:
+def test_the_commands_build_jax_targets_and_audit_and_copy_the_wheels() -> None:
     text = spell_commands(wheel_rule_commands(SETTINGS, BuildOptions("1", sdk="sdk", kinds=("pjrt",))), "shell")
     assert [line for line in text.splitlines() if line and line[0] != "#"][1:] == [
         (
@@ -39,7 +39,7 @@ def test_the_commands_build_the_targets_of_jax_audit_and_copy() -> None:
     ]
 
 
-def test_targets_of_the_settings_take_the_place_of_those_of_jax() -> None:
+def test_targets_in_the_settings_replace_the_default_jax_targets() -> None:
     settings = BazelSettings(1, "gcc", ("3.12",), (), plugin_targets=("//jaxlib/tools:jax_rocm7_plugin_wheel",))
     commands = wheel_rule_commands(settings, BuildOptions("1"))
     assert [command.words[-1] for command in commands if command.words[0] == "bazel"] == [
@@ -48,7 +48,7 @@ def test_targets_of_the_settings_take_the_place_of_those_of_jax() -> None:
     ]
 
 
-def test_the_makefile_has_a_target_for_each_wheel_of_the_rules() -> None:
+def test_the_makefile_has_a_target_for_each_wheel_of_the_jax_rules() -> None:
     text = render_makefile(SETTINGS, BuildOptions("1"), wheel_rule_commands)
     assert "jax-rocm-pjrt:\n\t$(BAZEL) build --config=$(CONFIG) --config=python312 " in text
     assert "\t$(ROCWHEEL) audit bazel-bin/jaxlib/tools/dist $(if $(SDK),--with $(SDK))\n" in text
@@ -62,7 +62,7 @@ def jax() -> Path:
     return Path(os.environ[CHECKOUT])
 
 
-def test_the_names_in_the_table_are_those_of_jax(jax: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_names_in_the_table_match_jax(jax: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {
         "jax-bazelrc": ".bazelrc",
         "jax": JAX_ROCM_BAZELRC,
@@ -73,13 +73,13 @@ def test_the_names_in_the_table_are_those_of_jax(jax: Path, capsys: pytest.Captu
     assert check_tables(["jax-tree", *options]) == 0, capsys.readouterr().out
 
 
-def test_the_bazelrc_of_jax_imports_the_users_file_but_not_the_one_for_rocm(jax: Path) -> None:
+def test_the_jax_bazelrc_imports_the_user_file_but_not_the_rocm_bazelrc(jax: Path) -> None:
     lines = (jax / ".bazelrc").read_text().splitlines()
     imports = [line.split()[1] for line in lines if re.match("(try-)?import ", line)]
     assert imports == ["%workspace%/.jax_configure.bazelrc", "%workspace%/.bazelrc.user"]
 
 
-def test_jax_has_the_files_and_the_labels_that_are_written(jax: Path) -> None:
+def test_the_files_and_labels_that_rocwheel_writes_exist_in_jax(jax: Path) -> None:
     assert (jax / jax_tree().requirements).is_file()
     text = render_wheel_targets(SETTINGS, None)
     own = set(re.findall(r'name = "(\w+)"', text))
@@ -88,7 +88,7 @@ def test_jax_has_the_files_and_the_labels_that_are_written(jax: Path) -> None:
         assert name in own or f'"{name}"' in build.read_text(), (package, name)
 
 
-def test_the_table_is_about_options_that_the_old_tool_has() -> None:
+def test_the_table_lists_only_options_of_the_old_tool() -> None:
     tree = jax_tree()
     assert tree.options.keys() <= old_options().keys()
     assert tree.variables.keys() <= old_variables().keys()
@@ -110,7 +110,7 @@ def names_in(text: str) -> set[str]:
     return configs | {label.removeprefix("--") for label in labels} | files
 
 
-def test_every_name_that_is_written_for_jax_is_in_the_table() -> None:
+def test_every_jax_name_that_rocwheel_writes_is_in_the_table() -> None:
     tree = jax_tree()
     known = {name for names in tree.configs.values() for name in names} | tree.configs.keys()
     known |= {tree.git_hash.removeprefix("--"), *tree.targets.values()}
@@ -131,7 +131,7 @@ def bazel_lines(made: Translation) -> list[str]:
     return [line for line in spell_commands(made.commands, "shell").splitlines() if line.startswith("bazel ")]
 
 
-def test_an_old_command_line_becomes_settings_and_targets_of_jax(tmp_path: Path) -> None:
+def test_an_old_command_line_is_translated_to_settings_and_jax_targets(tmp_path: Path) -> None:
     made = translate([*BUILD, "--rocm_path=/opt/rocm", "--rocm_version=7", "--rocm_amdgpu_targets=gfx90a"], tree="jax")
     assert made.settings_text == (
         'schema = 1\ntree = "jax"\nrocm-path = "/opt/rocm"\ntargets = ["gfx90a"]\npython-versions = ["3.12"]\n'
@@ -159,7 +159,7 @@ def test_an_old_command_line_becomes_settings_and_targets_of_jax(tmp_path: Path)
         (["--bazel_options=--config=rocm_rbe"], "//jaxlib/tools:jax_rocm_pjrt_wheel"),
     ],
 )
-def test_an_option_becomes_the_end_of_the_command_for_jax(words: list[str], options: str) -> None:
+def test_an_option_is_translated_to_the_end_of_the_command_for_jax(words: list[str], options: str) -> None:
     (line,) = bazel_lines(translate([*PJRT, *words], tree="jax"))
     assert line.endswith(f'"$(git rev-parse HEAD)" {options}')
 
@@ -172,12 +172,12 @@ def test_an_option_becomes_the_end_of_the_command_for_jax(words: list[str], opti
         ("JAX_GIT_HASH=0123456", "--//jaxlib/tools:jaxlib_git_hash=0123456"),
     ],
 )
-def test_a_variable_becomes_an_option_of_the_command_for_jax(variable: str, option: str) -> None:
+def test_a_variable_is_translated_to_an_option_of_the_command_for_jax(variable: str, option: str) -> None:
     (line,) = bazel_lines(translate([variable, *PJRT], tree="jax"))
     assert option in line.split()
 
 
-def test_a_config_of_jax_becomes_a_setting_before_the_release_config() -> None:
+def test_a_jax_config_becomes_a_setting_before_the_release_config() -> None:
     words = ["--config=rocm_clang_hermetic_local_sysroot", "--config debug_symbols", "--config=rocm", "--config=python"]
     made = translate([*PJRT, *(f"--bazel_options={word}" for word in words)], tree="jax")
     assert made.settings.configs == ("mkl_open_source_only", "rocm_clang_hermetic_local_sysroot", "debug_symbols")
@@ -187,7 +187,7 @@ def test_a_config_of_jax_becomes_a_setting_before_the_release_config() -> None:
     ]
 
 
-def test_the_options_without_meaning_in_jax_are_named() -> None:
+def test_options_without_effect_in_jax_are_reported() -> None:
     words = [
         *("--rocm_version=7", "--clang_path=/usr/bin/clang-18", "--use_clang=true", "--gcc_path=/usr/bin/gcc"),
         *("--verbose", "--dry_run", "--use_new_wheel_build_rule", "--cuda_version=12"),
@@ -205,7 +205,7 @@ def test_the_options_without_meaning_in_jax_are_named() -> None:
     assert not any("override" in line or "RPATH" in line for line in bazel_lines(made))
 
 
-def test_another_wheel_of_jax_is_named_with_its_target() -> None:
+def test_a_dropped_jax_wheel_is_reported_with_its_target() -> None:
     made = translate([*PJRT[:-1], "--wheels=jaxlib,jax-rocm-pjrt,jax-cuda-pjrt"], tree="jax")
     assert [(note.option, note.text) for note in made.dropped if "wheels" in note.option] == [
         ("--wheels=jaxlib", "isn't for ROCm; JAX's target is //jaxlib/tools:jaxlib_wheel"),
@@ -213,7 +213,7 @@ def test_another_wheel_of_jax_is_named_with_its_target() -> None:
     ]
 
 
-def test_a_command_without_wheels_for_rocm_is_refused_with_the_target_of_jax() -> None:
+def test_a_command_without_rocm_wheels_is_refused_with_the_jax_target() -> None:
     with pytest.raises(InputError) as caught:
         translate([*PJRT[:-1], "--wheels=jaxlib"], tree="jax")
     assert str(caught.value) == (
@@ -222,7 +222,7 @@ def test_a_command_without_wheels_for_rocm_is_refused_with_the_target_of_jax() -
     )
 
 
-def test_options_in_a_variable_stay_with_a_note() -> None:
+def test_options_in_a_variable_are_kept_with_a_note() -> None:
     made = translate([*PJRT, mark_variables("--bazel_options=$MORE")], tree="jax")
     assert " $MORE //jaxlib" in bazel_lines(made)[0]
     assert {note.option: note.text for note in made.assumed}["$MORE"] == (
@@ -231,7 +231,7 @@ def test_options_in_a_variable_stay_with_a_note() -> None:
     assert not any("--commit" in note.text for note in made.wrong)
 
 
-def test_a_variable_of_the_shell_stays_an_option_of_the_command() -> None:
+def test_a_shell_variable_stays_an_option_of_the_command() -> None:
     words = [*PJRT, "--rocm_path=$ROCM", "--clang_path=$CLANG", "--python_version=$PYTHON"]
     (line,) = bazel_lines(translate(list(map(mark_variables, words)), tree="jax"))
     assert '--repo_env=HERMETIC_PYTHON_VERSION="$PYTHON"' in line
@@ -240,7 +240,7 @@ def test_a_variable_of_the_shell_stays_an_option_of_the_command() -> None:
     assert "CLANG" not in line
 
 
-def test_a_python_that_jax_does_not_support_is_refused() -> None:
+def test_a_python_version_that_jax_does_not_support_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         translate([*PJRT, "--python_version=3.11"], tree="jax")
     assert str(caught.value) == (
@@ -249,12 +249,12 @@ def test_a_python_that_jax_does_not_support_is_refused() -> None:
     )
 
 
-def test_the_requirements_of_jax_are_pinned_by_its_own_script() -> None:
+def test_jax_requirements_are_updated_by_the_script_in_jax() -> None:
     made = translate(["build/build.py", "requirements_update", "--nightly_update"], tree="jax")
     assert [command.words for command in made.commands] == [("python", "build/update_requirements_uv.py", "--nightly")]
 
 
-def test_the_script_that_pins_the_requirements_has_no_other_options() -> None:
+def test_options_other_than_nightly_are_dropped_for_the_requirements_script() -> None:
     words = [
         "requirements_update",
         "--nightly_update",
@@ -273,7 +273,7 @@ def test_the_script_that_pins_the_requirements_has_no_other_options() -> None:
 
 
 @pytest.mark.parametrize("joined", ["=", " "])
-def test_a_run_path_for_rocm_jax_is_dropped_with_both_forms_of_the_option(joined: str) -> None:
+def test_the_rocm_jax_run_path_option_is_dropped_in_both_spellings(joined: str) -> None:
     made = translate([*PJRT, f"--bazel_options=--repo_env{joined}ROCM_WHEEL_RPATH=/x"], tree="jax")
     assert "--repo_env=ROCM_WHEEL_RPATH=/x" in [note.option for note in made.dropped]
     assert not any("ROCM_WHEEL_RPATH" in word for command in made.commands for word in command.words)

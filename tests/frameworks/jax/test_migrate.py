@@ -134,14 +134,14 @@ def test_the_patch_begins_with_the_reasons(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("count", range(6))
-def test_a_run_that_was_interrupted_is_continued(checkout: Path, count: int) -> None:
+def test_an_interrupted_migration_can_be_continued(checkout: Path, count: int) -> None:
     made = plan_migration(checkout, proposal=PROPOSAL)
     apply_changes(made.root, made.changes[:count])
     migrate(checkout)
     assert contents(checkout) == MIGRATED
 
 
-def test_changes_to_new_lines_are_kept(checkout: Path) -> None:
+def test_later_changes_to_new_lines_are_kept(checkout: Path) -> None:
     migrate(checkout, 2)
     script = checkout / "ci/wheels.sh"
     script.write_text(script.read_text() + "bazel run --config=rocm_build //b\n")
@@ -163,13 +163,13 @@ CONFIGS = Proposal(
 
 
 @pytest.mark.parametrize("old", ["# Everything that builds the wheels\n", "build:rocm_build -g\n"])
-def test_a_block_whose_lines_were_reworded_is_not_inserted_again(checkout: Path, old: str) -> None:
+def test_a_block_with_reworded_lines_is_not_inserted_again(checkout: Path, old: str) -> None:
     path = checkout / BAZELRC
     path.write_text(f"build -c opt\n{BLOCK}\n# Written by build.py\n".replace(old, "# Reworded\n"))
     assert plan_migration(checkout, phase=1, proposal=CONFIGS).changes == ()
 
 
-def test_a_block_that_was_moved_is_not_inserted_again(checkout: Path) -> None:
+def test_a_moved_block_is_not_inserted_again(checkout: Path) -> None:
     (checkout / BAZELRC).write_text(f"build -c opt\n\n# Written by build.py\n{BLOCK}")
     assert plan_migration(checkout, phase=1, proposal=CONFIGS).changes == ()
 
@@ -189,7 +189,7 @@ def test_a_file_that_may_already_have_the_change_is_refused(checkout: Path, text
     assert caught.value.lines[1:] == (f"  {BAZELRC}: may already have edited lines after: build -c opt",)
 
 
-def test_a_line_that_many_files_have_does_not_mean_that_a_file_is_changed(checkout: Path) -> None:
+def test_a_common_line_is_not_taken_as_a_sign_that_the_file_was_changed(checkout: Path) -> None:
     script = "import fcntl\nimport glob\n\npython build/build.py build\n"
     (checkout / "ci/wheels.sh").write_text(script)
     edits = (
@@ -201,7 +201,7 @@ def test_a_line_that_many_files_have_does_not_mean_that_a_file_is_changed(checko
     assert change.after == "import fcntl\nimport glob\n\nbazel run --config=rocm_build //a\n"
 
 
-def test_another_file_with_the_name_of_a_new_file_is_refused(checkout: Path) -> None:
+def test_an_existing_file_with_the_name_of_a_new_file_is_refused(checkout: Path) -> None:
     (checkout / "xla.patch").write_text("--- another\n")
     with pytest.raises(ProblemsError) as caught:
         migrate(checkout, 1)
@@ -209,7 +209,7 @@ def test_another_file_with_the_name_of_a_new_file_is_refused(checkout: Path) -> 
     assert contents(checkout) == {**FILES, "xla.patch": "--- another\n"}
 
 
-def test_files_keep_their_permissions_and_new_files_have_those_of_the_umask(checkout: Path) -> None:
+def test_files_keep_their_permissions_and_new_files_follow_the_umask(checkout: Path) -> None:
     (checkout / "ci/wheels.sh").chmod(0o775)
     (checkout / BAZELRC).chmod(0o600)
     before = os.umask(0o027)
@@ -221,7 +221,7 @@ def test_files_keep_their_permissions_and_new_files_have_those_of_the_umask(chec
     assert modes == {"ci/wheels.sh": 0o775, BAZELRC: 0o600, "xla.patch": 0o640}
 
 
-def test_texts_that_differ_are_all_reported(checkout: Path) -> None:
+def test_all_texts_that_differ_are_reported(checkout: Path) -> None:
     script = checkout / "ci/wheels.sh"
     script.write_text(f"python build/build.py build\n{script.read_text()}".replace("for so", "for lib"))
     with pytest.raises(ProblemsError) as caught:
@@ -254,7 +254,7 @@ def add_callers(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("phase", [2, 3, 4])
-def test_callers_that_no_edit_converts_stop_the_phase(checkout: Path, phase: Phase) -> None:
+def test_callers_that_no_edit_converts_are_an_error(checkout: Path, phase: Phase) -> None:
     add_callers(checkout)
     with pytest.raises(ProblemsError) as caught:
         plan_migration(checkout, phase=phase, proposal=PROPOSAL)
@@ -267,12 +267,12 @@ def test_callers_that_no_edit_converts_stop_the_phase(checkout: Path, phase: Pha
     assert max(map(len, caught.value.lines[1:])) <= 120
 
 
-def test_the_first_phase_leaves_callers_alone(checkout: Path) -> None:
+def test_the_first_phase_ignores_callers(checkout: Path) -> None:
     add_callers(checkout)
     assert migrate(checkout, 1) == [(1, BAZELRC), (1, "xla.patch")]
 
 
-def test_another_repository_is_refused(tmp_path: Path) -> None:
+def test_a_different_repository_is_refused(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     with pytest.raises(InputError) as caught:
         plan_migration(tmp_path, proposal=PROPOSAL)
@@ -291,7 +291,7 @@ def test_a_folder_without_git_is_refused(tmp_path: Path, name: str, found: str) 
     assert str(caught.value).endswith("; expected rocm-jax at commit 012345678 from May 1, 2026")
 
 
-def test_a_file_outside_of_the_checkout_is_not_written(checkout: Path, tmp_path: Path) -> None:
+def test_a_file_outside_the_checkout_is_not_written(checkout: Path, tmp_path: Path) -> None:
     (checkout / "ci").rename(tmp_path / "ci")
     (checkout / "ci").symlink_to(tmp_path / "ci")
     with pytest.raises(InputError) as caught:
@@ -302,7 +302,7 @@ def test_a_file_outside_of_the_checkout_is_not_written(checkout: Path, tmp_path:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_files_that_cannot_be_written_leave_everything_as_it_was(checkout: Path) -> None:
+def test_a_failed_write_leaves_all_files_unchanged(checkout: Path) -> None:
     (checkout / "ci").chmod(0o555)
     (checkout / "Dockerfile").chmod(0o444)
     with pytest.raises(ProblemsError) as caught:
@@ -312,7 +312,7 @@ def test_files_that_cannot_be_written_leave_everything_as_it_was(checkout: Path)
     assert contents(checkout) == FILES
 
 
-def test_a_text_with_other_line_ends_and_bytes_keeps_them(checkout: Path) -> None:
+def test_a_file_keeps_its_line_endings_and_invalid_bytes(checkout: Path) -> None:
     path = checkout / BAZELRC
     path.write_bytes(b"# \xff \r\n" + path.read_bytes())
     migrate(checkout)
@@ -322,14 +322,14 @@ def test_a_text_with_other_line_ends_and_bytes_keeps_them(checkout: Path) -> Non
 PATCH = next(file for file in rocm_jax_proposal().files if file.path.endswith(".patch"))
 
 
-def test_the_edits_of_rocm_jax_are_in_the_order_of_the_phases() -> None:
+def test_the_edits_for_rocm_jax_are_sorted_by_phase() -> None:
     phases = [file.phase for file in rocm_jax_proposal().files]
     assert phases == sorted(phases)
     assert {*phases} == {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize("file", rocm_jax_proposal().files, ids=lambda file: f"{file.phase} {file.path}")
-def test_an_edit_of_rocm_jax_has_one_way_to_find_its_place(file: FileEdits) -> None:
+def test_each_edit_for_rocm_jax_has_one_way_to_find_its_location(file: FileEdits) -> None:
     assert sum(map(bool, (file.edits, file.create, file.delete))) == 1
     for edit in file.edits:
         assert sum(map(bool, (edit.old, edit.after, edit.first))) == 1
@@ -337,14 +337,14 @@ def test_an_edit_of_rocm_jax_has_one_way_to_find_its_place(file: FileEdits) -> N
         assert bool(edit.following) == bool(edit.after) <= bool(edit.new)
 
 
-def test_the_patch_for_xla_is_whole(tmp_path: Path) -> None:
+def test_the_patch_for_xla_is_complete(tmp_path: Path) -> None:
     told = subprocess.run(
         ["git", "apply", "--numstat", "-"], cwd=tmp_path, input=PATCH.create, capture_output=True, text=True, check=True
     )
     assert told.stdout == "1\t1\tthird_party/gpus/rocm/BUILD.tpl\n21\t0\tthird_party/gpus/rocm_configure.bzl\n"
 
 
-def test_the_config_for_wheels_has_the_run_path_that_patchelf_set() -> None:
+def test_the_wheel_config_has_the_run_path_that_patchelf_used_to_set() -> None:
     bazelrc = next(file for file in rocm_jax_proposal().files if file.path == BAZELRC)
     (value,) = re.findall("--repo_env=ROCM_WHEEL_RPATH=(.*)", bazelrc.edits[0].new)
     assert value == (

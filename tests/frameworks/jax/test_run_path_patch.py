@@ -57,7 +57,7 @@ _FROM_PJRT = "$ORIGIN/../.."
 '''
 
 
-def test_the_entries_are_in_one_list_and_each_macro_has_the_depth_of_its_wheel() -> None:
+def test_the_entries_are_in_one_list_and_each_macro_uses_the_depth_of_its_wheel() -> None:
     text = shorten_run_paths(TEXT, BazelSettings(1))
     start, end = (text.index(line) for line in ("\ndef _rocm_wheel_rpaths", "def _wheel_features"))
     assert text[start:end] == EXPECTED
@@ -80,13 +80,13 @@ def entries(text: str) -> list[str]:
     return re.findall(r'"(.*)"', found)
 
 
-def test_the_entries_are_those_of_the_settings() -> None:
+def test_the_entries_come_from_the_settings() -> None:
     text = shorten_run_paths(TEXT, BazelSettings(1, search=("/site/rocm/lib", "$ORIGIN/lib")))
     assert entries(text) == ["/site/rocm/lib", "$ORIGIN/lib"]
     assert "The system's ROCm comes last." not in text
 
 
-def test_an_sdk_for_one_family_has_its_own_folder() -> None:
+def test_an_sdk_for_one_family_has_its_own_libraries_folder() -> None:
     text = shorten_run_paths(TEXT, BazelSettings(1, target_family="gfx110X-all"))
     assert entries(text)[0] == "$SITE_PACKAGES/_rocm_sdk_libraries_gfx110X_all/lib"
     assert entries(text)[-1] == "/opt/rocm/lib"
@@ -180,7 +180,7 @@ def test_an_sdk_for_one_family_has_its_own_folder() -> None:
         ),
     ],
 )
-def test_another_structure_is_refused(old: str, new: str, problem: str) -> None:
+def test_a_file_with_another_structure_is_refused(old: str, new: str, problem: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         shorten_run_paths(TEXT.replace(old, new, 1 if "+ " in old else -1), BazelSettings(1))
     assert [str(found) for found in caught.value.problems] == [f"{RPATH_FILE}: {problem}; expected {STRUCTURE}"]
@@ -223,7 +223,7 @@ EXPECTED_HOMES = (
 
 @pytest.mark.parametrize("name", ["other/BUILD", "other/macros.bzl", "jax_plugins/rocm/macros.bzl"])
 @pytest.mark.parametrize("loaded", ['"rocm_cc_binary"', 'cc = "rocm_cc_binary"'])
-def test_a_macro_in_a_file_for_packages_of_another_depth_is_refused(jax: Path, name: str, loaded: str) -> None:
+def test_a_macro_used_by_packages_at_another_depth_is_refused(jax: Path, name: str, loaded: str) -> None:
     other = jax / name
     other.parent.mkdir(exist_ok=True)
     other.write_text(f'load("//jaxlib/rocm:rocm_rpath.bzl", {loaded})\n')
@@ -234,7 +234,7 @@ def test_a_macro_in_a_file_for_packages_of_another_depth_is_refused(jax: Path, n
     ]
 
 
-def test_the_output_folders_of_bazel_are_not_searched(jax: Path) -> None:
+def test_bazel_output_folders_are_not_searched(jax: Path) -> None:
     other = jax / "bazel-out/BUILD"
     other.parent.mkdir()
     other.write_text('load("//jaxlib/rocm:rocm_rpath.bzl", "rocm_cc_binary")\n')
@@ -250,14 +250,14 @@ def test_a_folder_without_the_file_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_is_no_text_is_refused(jax: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(jax: Path) -> None:
     (jax / RPATH_FILE).write_bytes(b"\xff")
     with pytest.raises(InputError, match="isn't text: invalid start byte at byte 0; expected UTF-8"):
         run_path_patch(jax)
 
 
 @pytest.mark.skipif(CHECKOUT not in os.environ, reason=f"no checkout of JAX: set {CHECKOUT}")
-def test_the_patch_fits_the_file_of_jax(tmp_path: Path) -> None:
+def test_the_patch_applies_to_the_file_in_jax(tmp_path: Path) -> None:
     checkout = Path(os.environ[CHECKOUT])
     patch = run_path_patch(checkout)
     (tmp_path / RPATH_FILE).parent.mkdir(parents=True)

@@ -19,7 +19,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 @given(st.one_of(TEXTS, st.integers(0, 9), st.lists(TEXTS), st.dictionaries(TEXTS, TEXTS, min_size=1)))
-def test_a_line_says_the_value(value: object) -> None:
+def test_a_settings_line_can_be_parsed_back_to_the_value(value: object) -> None:
     assert settings_line("name", value).count("\n") == 1
     assert msgspec.toml.decode(settings_line("name", value)) == {"name": value}
     assert msgspec.toml.decode(settings_line("name", value, width=10)) == {"name": value}
@@ -33,11 +33,11 @@ def test_a_line_says_the_value(value: object) -> None:
         ({"a": "b"}, 'name = { "a" = "b" }\n'),
     ],
 )
-def test_long_lists_have_a_line_for_each_item(value: object, text: str) -> None:
+def test_long_lists_have_one_line_per_item(value: object, text: str) -> None:
     assert settings_line("name", value, width=110) == text
 
 
-def test_a_file_for_a_patch_needs_no_python_version(tmp_path: Path) -> None:
+def test_settings_for_a_patch_need_no_python_version(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ntree = "jax"\n')
     assert read_settings(path, needs_python=False) == BazelSettings(1, tree="jax")

@@ -43,11 +43,11 @@ CALL = RuleCall(
 )
 
 
-def test_words_are_read_as_the_rule_gives_them() -> None:
+def test_the_arguments_of_the_jax_wheel_rule_are_parsed() -> None:
     assert read_rule_call(WORDS) == CALL
 
 
-def test_a_file_holds_a_word_or_an_option_with_its_value_on_each_line(tmp_path: Path) -> None:
+def test_a_parameter_file_has_one_word_or_one_option_with_value_per_line(tmp_path: Path) -> None:
     words = tmp_path / "words.params"
     words.write_text("\n".join([*WORDS, ""]))
     flags = tmp_path / "flags.params"
@@ -56,7 +56,7 @@ def test_a_file_holds_a_word_or_an_option_with_its_value_on_each_line(tmp_path: 
     assert [read_rule_call([f"@{path}"]) for path in (words, flags)] == [CALL, CALL]
 
 
-def test_a_build_outside_of_git_has_no_commit() -> None:
+def test_a_build_outside_git_has_no_commit() -> None:
     words = [word.replace("0123456789abcdef", "") for word in WORDS]
     assert read_rule_call(words).commits == {}
 
@@ -85,7 +85,7 @@ def test_a_build_outside_of_git_has_no_commit() -> None:
         (["@."], "can't be read as a parameter file"),
     ],
 )
-def test_other_calls_are_refused(words: list[str], message: str) -> None:
+def test_invalid_calls_are_refused(words: list[str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_rule_call(words)
     assert message in str(caught.value)
@@ -109,7 +109,7 @@ def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, d
         return
 
 
-def test_tags_are_given_by_cpu() -> None:
+def test_cpu_tags_are_parsed_by_cpu() -> None:
     texts = ["x86_64=manylinux_2_27_x86_64", "aarch64=manylinux_2_27_aarch64"]
     assert parse_cpu_tags(texts, "--cpu-tag") == {
         "x86_64": "manylinux_2_27_x86_64",
@@ -154,12 +154,12 @@ def test_a_module_uses_the_extension(tmp_path: Path) -> None:
     )
 
 
-def test_the_program_for_the_rules_of_jax_is_for_its_workspace_alone(tmp_path: Path) -> None:
+def test_the_wheel_binary_for_the_jax_rules_is_only_for_workspace(tmp_path: Path) -> None:
     package = starlark_package(tmp_path, "workspace", jax_rules=True)
     assert set(package.files) == COMMON | {"jax_wheel_binary.bzl"}
 
 
-def test_a_package_for_a_module_becomes_none_for_a_workspace_unnoticed(tmp_path: Path) -> None:
+def test_a_bzlmod_package_is_not_silently_replaced_by_a_workspace_package(tmp_path: Path) -> None:
     starlark_package(tmp_path, "bzlmod").write(tmp_path)
     with pytest.raises(InputError) as caught:
         starlark_package(tmp_path, "workspace")
@@ -171,12 +171,12 @@ def test_a_package_for_a_module_becomes_none_for_a_workspace_unnoticed(tmp_path:
     assert set(starlark_package(tmp_path, "workspace").files) == COMMON
 
 
-def test_only_the_c_rules_differ_between_the_two(tmp_path: Path) -> None:
+def test_only_the_cc_rules_differ_between_workspace_and_bzlmod(tmp_path: Path) -> None:
     old, new = (starlark_package(tmp_path, kind).files for kind in ("workspace", "bzlmod"))
     assert [name for name in sorted(COMMON) if old[name] != new[name]] == ["cc.bzl"]
 
 
-def test_edited_files_are_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_edited_files_are_reported_and_nothing_is_written(tmp_path: Path) -> None:
     package = starlark_package(tmp_path, "workspace")
     package.write(tmp_path)
     assert package.write(tmp_path) == ""
@@ -196,12 +196,12 @@ def test_edited_files_are_named_and_nothing_is_written(tmp_path: Path) -> None:
     assert "-mine\n" in package.write(tmp_path, force=True)
 
 
-def test_the_workspace_itself_is_the_package_without_a_name(tmp_path: Path) -> None:
+def test_the_root_of_the_workspace_is_the_package_with_the_empty_name(tmp_path: Path) -> None:
     (tmp_path / "WORKSPACE").touch()
     assert starlark_package(tmp_path, "workspace").declaration.startswith('load("//:rocm_wheel_repository.bzl"')
 
 
-def test_a_folder_that_no_label_can_name_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_a_bazel_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be a Bazel package"):
         starlark_package(tmp_path / 'a b"c', "workspace")
 
@@ -320,7 +320,7 @@ def make_workspace(folder: Path) -> Path:
     ],
 )
 @NEEDS_BAZEL[0]
-def test_bazel_builds_the_targets_by_a_stand_in_of_the_rules(
+def test_bazel_builds_the_targets_with_a_stand_in_for_the_jax_rules(
     kind: str, wheel: str, lines: list[str], tmp_path: Path
 ) -> None:
     folder = make_workspace(tmp_path / "jax")
@@ -338,7 +338,7 @@ def test_bazel_builds_the_targets_by_a_stand_in_of_the_rules(
     assert (sorted(set(content[:-2])), content[-2]) == (lines, "7")
 
 
-def test_rocwheel_is_the_wheel_binary_with_what_the_settings_say() -> None:
+def test_rocwheel_is_the_wheel_binary_with_the_options_in_the_settings() -> None:
     settings = BazelSettings(1, "gcc", ("3.12",), (), search=("$SDK", "/opt/rocm/lib"), pjrt_spec="specs/pjrt.toml")
     text = render_wheel_targets(settings, WheelTool("//third_party/rocm_wheel", "@pip//rocwheel"))
     assert text.startswith('load("//third_party/rocm_wheel:jax_wheel_binary.bzl", "jax_wheel_binary")\n')
@@ -365,7 +365,7 @@ def test_rocwheel_is_the_wheel_binary_with_what_the_settings_say() -> None:
         ("//a", 'x"', "--library: is 'x\"'; expected a label, such as @pypi//rocwheel"),
     ],
 )
-def test_what_is_no_label_is_refused(rules: str, library: str, message: str) -> None:
+def test_invalid_labels_are_refused(rules: str, library: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         make_wheel_tool(rules, library)
     assert str(caught.value) == message

@@ -51,7 +51,7 @@ def wrong(made: Translation) -> dict[str, str]:
     return {note.option: note.text for note in made.wrong}
 
 
-def test_the_plain_command_line_builds_both_wheels_with_the_old_defaults() -> None:
+def test_a_minimal_command_line_builds_both_wheels_with_the_old_defaults() -> None:
     made = translate([*BUILD, "--rocm_path=/opt/rocm"], version="0.12.0")
     assert made.settings_text == (
         "schema = 1\n"
@@ -83,7 +83,7 @@ def test_the_plain_command_line_builds_both_wheels_with_the_old_defaults() -> No
     ]
 
 
-def test_the_settings_are_what_bazelrc_reads(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_written_settings_can_be_read_for_bazelrc(tmp_path_factory: pytest.TempPathFactory) -> None:
     made = translate([*BUILD, "--rbe", "--rocm_path=/path with blank", "--target_cpu=aarch64"])
     path = tmp_path_factory.mktemp("settings") / "rocm.toml"
     path.write_text(made.settings_text)
@@ -111,7 +111,7 @@ def test_the_settings_are_what_bazelrc_reads(tmp_path_factory: pytest.TempPathFa
         ("--rbe", "remote_execution", "rbe.bazelrc"),
     ],
 )
-def test_an_option_becomes_a_setting(option: str, field: str, value: object) -> None:
+def test_an_option_is_translated_to_a_setting(option: str, field: str, value: object) -> None:
     assert msgspec.structs.asdict(translate([*PJRT, option]).settings)[field] == value
 
 
@@ -127,7 +127,7 @@ def test_an_option_changes_how_bazel_is_called(option: str, start: tuple[str, ..
     assert bazel_words(translate([*PJRT, option]))[: len(start)] == start
 
 
-def test_bazel_options_come_last_so_that_they_win() -> None:
+def test_bazel_options_come_last_to_take_precedence() -> None:
     options = ("--bazel_options=--jobs=4", "--bazel_options=--copt=-O1", "--detailed_timestamped_log")
     words = bazel_words(translate([*PJRT, *options]))
     assert words[3:] == (
@@ -139,11 +139,11 @@ def test_bazel_options_come_last_so_that_they_win() -> None:
     )
 
 
-def test_the_output_goes_where_it_went() -> None:
+def test_the_output_folder_is_kept() -> None:
     assert assembly_words(translate([*PJRT, "--output_path=/wheel house"]))[-2:] == ("--output", "/wheel house")
 
 
-def test_a_local_xla_is_overridden_and_its_own_commit_stamped() -> None:
+def test_a_local_xla_is_overridden_and_its_commit_is_stamped() -> None:
     made = translate([*PJRT, "--local_xla_path=/src/xla"])
     assert "--override_repository=xla=/src/xla" in bazel_words(made)
     text = spell_commands(made.commands, "shell")
@@ -151,7 +151,7 @@ def test_a_local_xla_is_overridden_and_its_own_commit_stamped() -> None:
     assert "commit_info.py recorded the pinned commit" in wrong(made)["--local_xla_path"]
 
 
-def test_an_overridden_jax_is_stamped_too() -> None:
+def test_the_commit_of_an_overridden_jax_is_stamped() -> None:
     made = translate([*PJRT, "--bazel_options=--override_repository=jax=/src/jax"])
     assert '--commit jax="$(git -C /src/jax rev-parse HEAD)"' in spell_commands(made.commands, "shell")
 
@@ -166,7 +166,7 @@ def test_an_overridden_jax_is_stamped_too() -> None:
         (("--bazel_options=--override_repository jax=/src/xla",), "jax"),
     ],
 )
-def test_an_override_in_any_form_is_stamped_and_reported(options: tuple[str, ...], commit: str) -> None:
+def test_an_override_in_any_spelling_is_stamped_and_reported(options: tuple[str, ...], commit: str) -> None:
     made = translate([*PJRT, *options])
     assert f'--commit {commit}="$(git -C /src/xla rev-parse HEAD)"' in spell_commands(made.commands, "shell")
     name = commit.rpartition("/")[2]
@@ -176,17 +176,17 @@ def test_an_override_in_any_form_is_stamped_and_reported(options: tuple[str, ...
     )
 
 
-def test_other_repositories_may_be_overridden() -> None:
+def test_other_repositories_can_be_overridden() -> None:
     made = translate([*PJRT, "--bazel_options=--override_repository other=/src"])
     assert bazel_words(made)[-3:-1] == ("--override_repository", "other=/src")
     assert "git -C" not in spell_commands(made.commands, "shell")
 
 
-def test_only_configuring_leaves_no_commands() -> None:
+def test_configure_only_leaves_no_commands() -> None:
     assert translate([*PJRT, "--configure_only"]).commands == ()
 
 
-def test_variables_make_the_version() -> None:
+def test_version_variables_are_combined_into_the_version() -> None:
     variables = ("WHEEL_POST_RELEASE=2", "ROCM_VERSION_EXTRA=7.2", "JAX_RELEASE=1", "ROCM_JAX_COMMIT=abcdef0")
     made = translate([*variables, *PJRT], version="0.12.0")
     words = assembly_words(made)
@@ -195,21 +195,21 @@ def test_variables_make_the_version() -> None:
     assert "X.postN doesn't satisfy" in wrong(made)["WHEEL_POST_RELEASE"]
 
 
-def test_an_origin_that_a_shell_would_have_eaten_arrives_and_is_reported() -> None:
+def test_an_origin_that_a_shell_would_have_expanded_is_kept_and_reported() -> None:
     option = "--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/../rocm/lib"
     made = translate([*PJRT, f"--bazel_options={option}"])
     assert option in bazel_words(made)
     assert wrong(made)[option] == ("went through a second shell, which expanded $ORIGIN; now nothing expands it")
 
 
-def test_an_origin_that_a_shell_has_eaten_already_is_reported() -> None:
+def test_an_origin_that_a_shell_has_already_expanded_is_reported() -> None:
     made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"])
     assert wrong(made)["--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"] == (
         "contains /../rocm/lib, so a shell or make has already expanded $ORIGIN; put the option in single quotes"
     )
 
 
-def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
+def test_a_linker_run_path_that_patchelf_used_to_replace_is_reported() -> None:
     made = translate([*PJRT, "--bazel_options=--linkopt=-Wl,-rpath,/opt/rocm/lib"])
     assert wrong(made)["--linkopt=-Wl,-rpath,/opt/rocm/lib"].startswith("patchelf later replaced every run path")
 
@@ -226,23 +226,23 @@ def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
         (("build.py", "requirements_update"), "requirements_update", "failed with an AttributeError"),
     ],
 )
-def test_what_was_silently_wrong_is_reported(arguments: tuple[str, ...], option: str, text: str) -> None:
+def test_silent_errors_of_the_old_tool_are_reported(arguments: tuple[str, ...], option: str, text: str) -> None:
     assert text in wrong(translate(arguments))[option]
 
 
-def test_requirements_are_pinned_by_bazel_itself() -> None:
+def test_requirements_are_updated_by_bazel() -> None:
     made = translate(["build.py", "requirements_update", "--python_version=3.11"])
     assert [command.words for command in made.commands] == [
         ("bazel", "run", "--config=python311", "//build:requirements.update")
     ]
 
 
-def test_nightly_requirements_are_pinned_by_their_own_target() -> None:
+def test_nightly_requirements_have_their_own_update_target() -> None:
     made = translate(["build.py", "requirements_update", "--nightly_update", "--bazel_options=--jobs=2"])
     assert made.commands[0].words[2:] == ("--config=python312", "--jobs=2", "//build:requirements_nightly.update")
 
 
-def test_every_option_that_the_old_parser_declares_is_known_by_its_kind() -> None:
+def test_every_option_of_the_old_parser_is_known_with_its_kind() -> None:
     known = old_options()
     assert {kind: {name for name in known if known[name].kind == kind} for kind in DECLARED} == DECLARED
     assert len(known) == sum(map(len, DECLARED.values()))
@@ -282,28 +282,28 @@ def test_every_variable_of_the_old_tool_is_accounted_for(name: str) -> None:
         ("ROCM_SDK_TARGET_FAMILY=gfx94X-dcgpu", "target_family", "gfx94X-dcgpu"),
     ],
 )
-def test_a_variable_becomes_a_setting(variable: str, field: str, value: str) -> None:
+def test_a_variable_is_translated_to_a_setting(variable: str, field: str, value: str) -> None:
     assert msgspec.structs.asdict(translate([variable, *PJRT]).settings)[field] == value
 
 
 @pytest.mark.parametrize("option", ["--rocm_amd", "--rocm_amdgpu_targets"])
-def test_options_may_be_abbreviated_as_before(option: str) -> None:
+def test_options_may_be_abbreviated(option: str) -> None:
     made = translate([*PJRT, option, "gfx942", "--python", "3.11"])
     assert (made.settings.targets, made.settings.python_versions) == (("gfx942",), ("3.11",))
 
 
-def test_wheels_may_be_named_without_jax() -> None:
+def test_wheel_names_may_omit_jax() -> None:
     made = translate(["build.py", "build", "--wheels=rocm-plugin,rocm-pjrt"])
     assert [command.words[3] for command in made.commands if command.words[0] == "rocwheel"] == ["pjrt", "plugin"]
 
 
-def test_the_python_is_the_one_that_ran_the_old_tool() -> None:
+def test_the_python_version_is_taken_from_the_interpreter_in_the_command() -> None:
     made = translate(["/usr/bin/python3.11", *PJRT[1:]])
     assert made.settings.python_versions == ("3.11",)
     assert "--python_version" not in {note.option for note in made.assumed}
 
 
-def test_what_the_machine_decided_is_reported_as_assumed() -> None:
+def test_values_that_depended_on_the_machine_are_reported_as_assumed() -> None:
     assert {note.option: note.text for note in translate(PJRT).assumed} == {
         "--python_version": "was the version of the Python that ran build.py; rocwheel assumes 3.12",
         "--clang_path": "was the first clang on PATH; rocwheel assumes /usr/lib/llvm-18/bin/clang",
@@ -390,7 +390,7 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
         ),
     ],
 )
-def test_what_the_old_tool_refused_is_refused(words: list[str], text: str) -> None:
+def test_arguments_that_the_old_tool_rejected_are_refused(words: list[str], text: str) -> None:
     with pytest.raises(InputError) as caught:
         translate(words)
     assert str(caught.value) == text
@@ -406,7 +406,7 @@ def test_what_the_old_tool_refused_is_refused(words: list[str], text: str) -> No
         ),
     ],
 )
-def test_settings_that_bazelrc_would_refuse_are_refused(option: str, problem: str) -> None:
+def test_settings_that_bazelrc_would_reject_are_refused(option: str, problem: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         translate([*PJRT, option])
     assert [str(found) for found in caught.value.problems] == [f"the command line's settings: {problem}"]
@@ -420,14 +420,14 @@ def test_other_wheels_are_dropped_with_a_reason() -> None:
     )
 
 
-def test_no_text_of_a_setting_is_a_default_left_to_chance() -> None:
+def test_the_settings_name_the_required_values_explicitly() -> None:
     made = translate(PJRT)
     named = set(re.findall(r"^([a-z-]+) =", made.settings_text, re.MULTILINE))
     assert {"compiler", "targets", "python-versions"} <= named
     assert isinstance(made.settings, BazelSettings)
 
 
-def test_values_are_parted_as_the_old_shell_did() -> None:
+def test_values_are_split_like_the_old_shell_did() -> None:
     options = ("--bazel_options=--jobs 4", '--bazel_options=--copt="-DX=a b"', "--bazel_startup_options=--a --b")
     made = translate([*PJRT, *options])
     words = bazel_words(made)
@@ -436,19 +436,19 @@ def test_values_are_parted_as_the_old_shell_did() -> None:
     assert "split it at spaces" in wrong(made)["--jobs 4"]
 
 
-def test_variables_count_wherever_they_stand_before_build_py() -> None:
+def test_variables_before_build_py_are_read() -> None:
     made = translate(["env", "WHEEL_POST_RELEASE=1", "ROCM_PATH=/opt/x", *PJRT], version="0.12.0")
     assert made.settings.rocm_path == "/opt/x"
     assert "0.12.0.post1" in assembly_words(made)
 
 
-def test_a_suffix_of_the_version_is_kept() -> None:
+def test_a_version_suffix_is_kept() -> None:
     assert "0.12.0.dev20260101" in assembly_words(
         translate(["WHEEL_VERSION_SUFFIX=.dev20260101", *PJRT], version="0.12.0")
     )
 
 
-def test_notes_are_about_what_was_asked_for() -> None:
+def test_notes_concern_only_the_requested_wheels() -> None:
     plugin = translate(["build.py", "build", "--wheels=jax-rocm-plugin"])
     assert "jax-rocm*-pjrt" not in wrong(plugin)
     assert "patchelf" in {note.option for note in plugin.dropped}
@@ -461,18 +461,18 @@ def test_unknown_targets_are_refused() -> None:
         translate([*PJRT, "--rocm_amdgpu_targets=gfx9xx"])
 
 
-def test_a_run_path_by_the_repository_rule_is_not_a_run_path_that_patchelf_replaced() -> None:
+def test_run_path_options_of_the_repository_rule_are_not_reported_as_replaced_by_patchelf() -> None:
     made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH_TAG=rpath"])
     assert "--repo_env=ROCM_WHEEL_RPATH_TAG=rpath" not in wrong(made)
 
 
 @pytest.mark.parametrize(("clang", "has_config"), [("15", False), ("16", True)])
-def test_clang_has_its_config_from_16_on(clang: str, has_config: bool) -> None:
+def test_the_clang_config_is_used_from_version_16_on(clang: str, has_config: bool) -> None:
     made = translate([*PJRT, f"--clang_path=/usr/lib/llvm-{clang}/bin/clang"])
     assert ("clang" in made.settings.configs) is has_config
 
 
-def test_a_call_by_the_new_wheel_rules_builds_the_targets_of_jax() -> None:
+def test_a_call_with_the_new_wheel_rules_builds_the_jax_targets() -> None:
     made = translate([*BUILD, "--use_new_wheel_build_rule", "--output_path=out"])
     assert [command.words[-1] for command in made.commands if command.words[0] == "bazel"] == [
         "//jaxlib/tools:jax_rocm_pjrt_wheel",
@@ -504,12 +504,12 @@ def test_a_call_by_the_new_wheel_rules_builds_the_targets_of_jax() -> None:
         ("--local_xla_path=$X", ["--override_repository=xla=$X"]),
     ],
 )
-def test_variables_are_carried_over_to_the_command_of_bazel(option: str, words: list[str]) -> None:
+def test_shell_variables_are_carried_over_to_the_bazel_command(option: str, words: list[str]) -> None:
     made = translate([*PJRT, mark_variables(option)])
     assert [shown(word) for word in bazel_words(made)][4:-1] == words
 
 
-def test_a_python_that_is_a_variable_takes_the_place_of_the_config() -> None:
+def test_a_python_version_in_a_shell_variable_replaces_the_config() -> None:
     made = translate([*BUILD, mark_variables("--python_version=${PY}")])
     assert [shown(command.words[3]) for command in made.commands[::2]] == [
         "--repo_env=HERMETIC_PYTHON_VERSION=${PY}"
@@ -526,7 +526,7 @@ def test_a_python_that_is_a_variable_takes_the_place_of_the_config() -> None:
         ("WHEEL_POST_RELEASE=$N", "--version", "VERSION.post$N"),
     ],
 )
-def test_variables_are_carried_over_to_the_assembly(variable: str, position: str, value: str) -> None:
+def test_shell_variables_are_carried_over_to_the_assembly(variable: str, position: str, value: str) -> None:
     given = mark_variables(variable)
     made = translate([*PJRT, given] if variable.startswith("--") else [given, *PJRT])
     words = [shown(word) for word in assembly_words(made)]
@@ -534,7 +534,7 @@ def test_variables_are_carried_over_to_the_assembly(variable: str, position: str
 
 
 @pytest.mark.parametrize("option", ["--wheels=$W", "--target_cpu_features=$F"])
-def test_a_variable_that_decides_the_commands_is_refused(option: str) -> None:
+def test_a_shell_variable_that_determines_the_commands_is_refused(option: str) -> None:
     with pytest.raises(
         InputError, match="whose value isn't known before the command runs; expected a literal value"
     ) as caught:
@@ -543,7 +543,7 @@ def test_a_variable_that_decides_the_commands_is_refused(option: str) -> None:
 
 
 @pytest.mark.parametrize("character", ["\0", "\1", "\2", "\3", "\x1f"])
-def test_characters_that_stand_for_what_is_filled_in_are_refused(character: str) -> None:
+def test_control_characters_reserved_for_placeholders_are_refused(character: str) -> None:
     """A NUL, a letter and another NUL would be a variable, of a language that there is not."""
     word = f"--bazel_options={character}lb{character}"
     with pytest.raises(InputError) as caught:
@@ -551,7 +551,7 @@ def test_characters_that_stand_for_what_is_filled_in_are_refused(character: str)
     assert str(caught.value) == (f"{word!a}: isn't text; expected a word without control characters")
 
 
-def test_carried_variables_arrive_through_a_shell(tmp_path: Path) -> None:
+def test_carried_shell_variables_are_expanded_by_the_shell(tmp_path: Path) -> None:
     options = ["--rocm_path=$R", "--bazel_options=${ALL}", "--bazel_options=--copt=-DX=$R", "--bazel_options=${NONE}"]
     made = translate([*PJRT, *map(mark_variables, [*options, "--bazel_path=./show"])])
     show = tmp_path / "show"

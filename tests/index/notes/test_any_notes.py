@@ -114,13 +114,13 @@ def require_whole_index(place: Path, name: str, notes: bytes) -> None:
     (NOTES[1], {"written": {"mine": ["index.html"], "..": ["outside/index.html"]}, "extras": ["../outside/index.html"]})
 )
 @example((KNOWN_NAME, {"written": {"": ["mine"]}, "extras": ["mine/index.html", ""], "machine": ["gfx1"]}))
-def test_any_notes_leave_a_whole_index(place: Path, noted: tuple[str, dict[str, Any]]) -> None:
+def test_modified_notes_still_leave_a_complete_index(place: Path, noted: tuple[str, dict[str, Any]]) -> None:
     name, document = noted
     require_whole_index(place, name, json.dumps(document).encode())
 
 
 @settings(max_examples=examples(25))
 @given(st.data())
-def test_damaged_notes_leave_a_whole_index(place: Path, notes: dict[str, bytes], data: st.DataObject) -> None:
+def test_damaged_notes_still_leave_a_complete_index(place: Path, notes: dict[str, bytes], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NOTES))
     require_whole_index(place, name, data.draw(damaged([notes[name]])))

@@ -54,7 +54,7 @@ def unpack(dist: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_a_build_runs_nothing_of_what_lies_beside_the_sdist(
+def test_a_build_runs_nothing_from_the_folder_beside_the_sdist(
     make_set: MakeSet, make_environment: MakeEnvironment, planted: Planted, tool: str
 ) -> None:
     # Given an sdist among planted modules, in a working directory of those, with "." on PATH

@@ -69,7 +69,7 @@ def write_program(path: Path, text: str) -> None:
     ],
     ids=lambda name: name[:12].encode("unicode_escape").decode(),
 )
-def test_argv0_leads_a_stub_nowhere(stub: Path, hostile: Path, name: str) -> None:
+def test_argv0_does_not_redirect_a_stub(stub: Path, hostile: Path, name: str) -> None:
     done = subprocess.run(
         [name.format(hostile=hostile) if "{" in name else name],
         executable=stub,
@@ -82,9 +82,7 @@ def test_argv0_leads_a_stub_nowhere(stub: Path, hostile: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize("links", [1, LINKS])
-def test_a_chain_of_links_in_hostile_folders_leads_to_the_stubs_own_target(
-    stub: Path, hostile: Path, links: int
-) -> None:
+def test_a_chain_of_links_in_hostile_folders_runs_the_target_of_the_stub(stub: Path, hostile: Path, links: int) -> None:
     before = stub
     for number in range(links):
         link = hostile / f"link{number}"
@@ -94,7 +92,7 @@ def test_a_chain_of_links_in_hostile_folders_leads_to_the_stubs_own_target(
     assert (done.stdout, done.returncode) == ("true one\n", 0)
 
 
-def test_a_longer_chain_is_refused_by_the_system(stub: Path, hostile: Path) -> None:
+def test_the_system_refuses_a_longer_chain(stub: Path, hostile: Path) -> None:
     before = stub
     for number in range(LINKS + 1):
         (hostile / f"link{number}").symlink_to(before)
@@ -103,7 +101,7 @@ def test_a_longer_chain_is_refused_by_the_system(stub: Path, hostile: Path) -> N
         subprocess.run([before], check=False)
 
 
-def test_a_target_that_is_a_loop_of_links_is_named(stub: Path) -> None:
+def test_the_error_for_a_target_that_is_a_link_loop_names_the_target(stub: Path) -> None:
     real = stub.parents[1] / "lib/real"
     real.unlink()
     real.symlink_to("real")
@@ -111,7 +109,7 @@ def test_a_target_that_is_a_loop_of_links_is_named(stub: Path) -> None:
     assert (done.returncode, done.stderr) == (127, f"{stub}: cannot run {stub.parent}/../lib/real: errno 40\n")
 
 
-def test_a_forwarding_library_loads_the_neighbor_of_its_own_file(tmp_path: Path) -> None:
+def test_a_forwarding_library_loads_the_library_beside_its_own_file(tmp_path: Path) -> None:
     # Given libraries of one name in the package, the working directory and a folder with a link to the package's
     if not shutil.which("gcc"):
         pytest.skip("needs gcc (Debian package build-essential)")

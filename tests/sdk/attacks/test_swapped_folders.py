@@ -117,7 +117,7 @@ def place() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("scenario", ["nothing there", "a folder of theirs"])
-def test_no_folder_elsewhere_is_changed(environment: Installed, place: Path, scenario: str) -> None:
+def test_no_folder_outside_the_tree_is_changed(environment: Installed, place: Path, scenario: str) -> None:
     victim = place / "victim"
     (victim / "keep").mkdir(parents=True)
     for name in (".expanded.json", "keep/file", "_record.new", "_record.scratch"):
@@ -147,7 +147,7 @@ def give_away(*paths: Path) -> None:
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
-def test_a_record_that_a_stranger_links_to_another_file_gets_no_line(environment: Installed, place: Path) -> None:
+def test_a_record_linked_by_another_user_is_not_written(environment: Installed, place: Path) -> None:
     # Given metadata whose folder comes before the installer's, with a link to a list of root's
     site, victim = place / "site", place / "accounts"
     renew(environment, site)
@@ -167,7 +167,7 @@ def test_a_record_that_a_stranger_links_to_another_file_gets_no_line(environment
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o775], ids=["package of root", "package of root's group"])
-def test_a_tree_that_a_stranger_made_of_the_right_archive_is_made_anew(
+def test_a_tree_made_by_another_user_from_the_correct_archive_is_expanded_again(
     environment: Installed, place: Path, mode: int
 ) -> None:
     # Given a tree with the hash of the archive, in which the folder of notes is a link to settings of root
@@ -194,7 +194,7 @@ def test_a_tree_that_a_stranger_made_of_the_right_archive_is_made_anew(
 
 
 @pytest.mark.parametrize("theirs", ["tree", "site/_rocm_sdk_devel"], ids=["their tree", "their link to root's"])
-def test_a_tree_that_a_stranger_puts_in_place_of_one_that_is_gone_is_refused(
+def test_a_tree_that_another_user_puts_in_place_of_a_removed_tree_is_refused(
     environment: Installed, place: Path, theirs: str
 ) -> None:
     site = place / "site"

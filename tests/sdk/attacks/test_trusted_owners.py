@@ -85,23 +85,25 @@ def may_trust(folder: Any, package: Any) -> bool:
         pytest.param(0o757, {0, ME, OWNER, COLLEAGUE, STRANGER, UNKNOWN}, id="for all"),
     ],
 )
-def test_folders_are_used_of_those_for_whom_the_package_is_writable(mode: int, trusted: set[int]) -> None:
+def test_folders_are_trusted_if_their_owner_can_write_to_the_package(mode: int, trusted: set[int]) -> None:
     package = Folder(OWNER, mode)
     users = (0, ME, OWNER, COLLEAGUE, STRANGER, UNKNOWN)
     assert {user for user in users if may_trust(Folder(user), package)} == trusted
 
 
 @pytest.mark.parametrize(("owner", "link_owner"), [(0, STRANGER), (STRANGER, 0), (COLLEAGUE, STRANGER)])
-def test_a_link_counts_as_its_owner_s_and_as_that_of_what_it_leads_to(owner: int, link_owner: int) -> None:
+def test_a_link_is_trusted_only_if_its_owner_and_the_owner_of_its_target_are_trusted(
+    owner: int, link_owner: int
+) -> None:
     assert not may_trust(Folder(owner, link_owner=link_owner), Folder(OWNER, 0o775))
     assert may_trust(Folder(owner, link_owner=link_owner), Folder(OWNER, 0o777))
 
 
-def test_a_link_of_a_colleague_to_a_folder_of_root_is_used() -> None:
+def test_a_colleagues_link_to_a_folder_of_root_is_trusted() -> None:
     assert may_trust(Folder(0, link_owner=COLLEAGUE), Folder(OWNER, 0o775))
 
 
-def test_a_group_is_not_trusted_where_an_acl_lets_another_user_write(shared: Path) -> None:
+def test_a_group_is_not_trusted_if_an_acl_lets_another_user_write(shared: Path) -> None:
     assert may_trust(Folder(COLLEAGUE), shared)
     granted = (USER, 7, STRANGER), (GROUP_OBJ, 5, NOBODY), (MASK, 7, NOBODY)
     give_acl(shared, "system.posix_acl_access", (USER_OBJ, 7, NOBODY), *granted, (OTHER, 5, NOBODY))
@@ -110,18 +112,18 @@ def test_a_group_is_not_trusted_where_an_acl_lets_another_user_write(shared: Pat
     assert may_trust(Folder(0), shared)
 
 
-def test_a_group_is_trusted_where_an_acl_says_what_the_mode_does(shared: Path) -> None:
+def test_a_group_is_trusted_if_an_acl_matches_the_mode(shared: Path) -> None:
     give_acl(shared, "system.posix_acl_access", (USER_OBJ, 7, NOBODY), (GROUP_OBJ, 7, NOBODY), (OTHER, 5, NOBODY))
     assert may_trust(Folder(COLLEAGUE), shared)
 
 
-def test_a_group_is_trusted_where_an_acl_is_that_of_new_files_alone(shared: Path) -> None:
+def test_a_group_is_trusted_if_an_acl_applies_only_to_new_files(shared: Path) -> None:
     give_acl(shared, "system.posix_acl_default", (USER_OBJ, 7, NOBODY), (GROUP_OBJ, 5, NOBODY), (OTHER, 5, NOBODY))
     assert may_trust(Folder(COLLEAGUE), shared)
 
 
 @pytest.mark.parametrize(("fault", "is_trusted"), [(errno.ENOTSUP, True), (errno.EIO, False)])
-def test_a_group_is_trusted_where_there_are_no_acls_and_not_where_the_disk_fails(
+def test_a_group_is_trusted_without_acls_but_not_if_the_disk_fails(
     shared: Path, monkeypatch: pytest.MonkeyPatch, fault: int, is_trusted: bool
 ) -> None:
     def fail(path: Path) -> list[str]:
@@ -131,8 +133,6 @@ def test_a_group_is_trusted_where_there_are_no_acls_and_not_where_the_disk_fails
     assert may_trust(Folder(COLLEAGUE), shared) is is_trusted
 
 
-def test_a_group_is_not_trusted_where_python_can_not_ask_for_acls(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_is_not_trusted_if_python_cannot_read_acls(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "listxattr")
     assert not may_trust(Folder(COLLEAGUE), shared)

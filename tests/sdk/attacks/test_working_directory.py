@@ -65,7 +65,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_package_that_is_not_installed_is_not_taken_from_the_working_directory(
+def test_a_missing_package_is_not_loaded_from_the_working_directory(
     core_alone: Installed, attack: Attack, planted: Planted, way: str
 ) -> None:
     done = attack(core_alone.python, "-c", LOAD, **WAYS[way])
@@ -75,7 +75,7 @@ def test_a_package_that_is_not_installed_is_not_taken_from_the_working_directory
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_old_face_finds_no_package_in_the_working_directory(
+def test_the_legacy_interface_finds_no_package_in_the_working_directory(
     core_alone: Installed, attack: Attack, planted: Planted, way: str
 ) -> None:
     code = "from rocm_sdk import _dist_info as d; e = d.ALL_PACKAGES['libraries']; print(e.has_py_package('gfx906'), "
@@ -85,7 +85,7 @@ def test_the_old_face_finds_no_package_in_the_working_directory(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_installed_libraries_are_the_ones_that_are_loaded(
+def test_only_the_installed_libraries_are_loaded(
     make_installed: MakeInstalled, attack: Attack, planted: Planted, way: str
 ) -> None:
     environment = make_installed("rocm[libraries]")
@@ -106,7 +106,7 @@ def test_installed_libraries_are_the_ones_that_are_loaded(
     "command", ["path --root", "path --cmake", "targets", "doctor --deep", "doctor --report", "init"]
 )
 @pytest.mark.parametrize("start", ["rocm-sdk", "python -m rocm_sdk"])
-def test_the_commands_use_nothing_of_the_working_directory(
+def test_the_commands_use_nothing_from_the_working_directory(
     core_alone: Installed, attack: Attack, planted: Planted, start: str, command: str
 ) -> None:
     program, *rest = start.split()
@@ -119,7 +119,7 @@ def test_the_commands_use_nothing_of_the_working_directory(
 
 @pytest.mark.parametrize("start", ["rocm-sdk init", "python -m rocm_sdk init", "python -c"])
 @pytest.mark.parametrize("variables", [{}, {"LD_LIBRARY_PATH": "/nowhere:"}, {"PYTHONPATH": "."}], ids=str)
-def test_the_archive_is_decompressed_by_nothing_of_the_working_directory(
+def test_the_archive_is_decompressed_without_modules_from_the_working_directory(
     make_set: MakeSet,
     make_environment: MakeEnvironment,
     attack: Attack,
@@ -138,7 +138,7 @@ def test_the_archive_is_decompressed_by_nothing_of_the_working_directory(
     assert (environment.root / "bin/hipcc").exists()
 
 
-def test_programs_of_the_packages_are_their_own(
+def test_scripts_run_the_programs_of_their_own_packages(
     make_installed: MakeInstalled, attack: Attack, planted: Planted
 ) -> None:
     environment = make_installed("rocm[devel]")
@@ -158,7 +158,7 @@ SELF_TESTS = {
 
 
 @pytest.mark.parametrize("way", SELF_TESTS)
-def test_the_self_test_runs_nothing_of_the_working_directory(
+def test_the_self_test_runs_nothing_from_the_working_directory(
     make_installed: MakeInstalled, attack: Attack, planted: Planted, way: str
 ) -> None:
     environment = make_installed("rocm[libraries]")
@@ -170,7 +170,7 @@ def test_the_self_test_runs_nothing_of_the_working_directory(
 
 
 @pytest.mark.parametrize("entry", ["below", "./below", "../hostile/below"])
-def test_folders_of_relative_entries_count_no_more_than_the_working_directory(
+def test_relative_path_entries_are_ignored_like_the_working_directory(
     core_alone: Installed, attack: Attack, planted: Planted, entry: str
 ) -> None:
     folder = planted.folder / "below"
@@ -184,7 +184,7 @@ def test_folders_of_relative_entries_count_no_more_than_the_working_directory(
     assert planted.ran() == []
 
 
-def test_the_planted_things_would_run(attack: Attack, planted: Planted) -> None:
+def test_the_planted_files_would_run(attack: Attack, planted: Planted) -> None:
     code = "import zstandard, backports.zstd, ctypes, os; ctypes.CDLL('./libzstd.so.1'); os.system('rocminfo')"
     done = attack(sys.executable, "-c", code)
     assert done.returncode == 0

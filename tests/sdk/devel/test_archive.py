@@ -26,7 +26,7 @@ NO_TEXT = "_rocm_sdk_devel/a\udcff"
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["as packed", "reversed"])
 @pytest.mark.parametrize("suffix", ["", ".xz", ".zst"])
-def test_tree_does_not_depend_on_order_or_compression(
+def test_the_tree_does_not_depend_on_order_or_compression(
     make_set: MakeSet, make_environment: MakeEnvironment, suffix: str, reverse: bool
 ) -> None:
     environment = make_environment(make_set(devel=suffix, reverse_devel=reverse))
@@ -35,9 +35,7 @@ def test_tree_does_not_depend_on_order_or_compression(
     assert describe(environment.root) == TREE
 
 
-def test_zstd_archive_is_read_by_the_library_of_the_system(
-    make_set: MakeSet, make_environment: MakeEnvironment
-) -> None:
+def test_a_zstd_archive_is_read_with_the_system_library(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     # Given a Python before 3.14 without a package for it: the requirements of the set are all in its index
     environment = make_environment(make_set(devel=".zst"))
     environment.install("rocm[devel]", "--link-mode=copy")
@@ -45,7 +43,7 @@ def test_zstd_archive_is_read_by_the_library_of_the_system(
     assert describe(environment.root) == TREE
 
 
-def test_zstd_archive_is_read_by_a_package_that_is_there(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_a_zstd_archive_is_read_with_an_installed_package(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set(devel=".zst"))
     environment.install("rocm[devel]", "--link-mode=copy")
     code = "import sys; sys.modules['compression'] = None; from rocm_sdk._devel import get_devel_root; "
@@ -56,7 +54,7 @@ def test_zstd_archive_is_read_by_a_package_that_is_there(make_set: MakeSet, make
     assert describe(environment.root) == TREE
 
 
-def test_zstd_archive_that_nothing_can_read_is_named_with_what_is_needed(
+def test_the_error_for_an_unreadable_zstd_archive_names_what_is_required(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set(devel=".zst"))
@@ -99,13 +97,13 @@ def fail_to_expand(environment: Installed) -> str:
     ],
     ids=["absolute", "dots", "other package", "absolute link", "link out", "hard link", "device", "no text"],
 )
-def test_unsafe_member_is_refused(environment: Installed, bad: tarfile.TarInfo, message: str) -> None:
+def test_an_unsafe_member_is_refused(environment: Installed, bad: tarfile.TarInfo, message: str) -> None:
     replace_archive(environment, member("_rocm_sdk_devel/fine"), bad)
     complete = f"rocm-sdk: error: The archive of the ROCm development files has an unsafe member: {message}\n"
     assert fail_to_expand(environment) == complete
 
 
-def test_file_below_a_link_is_refused(environment: Installed) -> None:
+def test_a_file_below_a_link_is_refused(environment: Installed) -> None:
     link = member("_rocm_sdk_devel/lib", tarfile.SYMTYPE, "../_rocm_sdk_core/lib")
     replace_archive(environment, link, member("_rocm_sdk_devel/lib/x"))
     assert fail_to_expand(environment) == (
@@ -115,7 +113,7 @@ def test_file_below_a_link_is_refused(environment: Installed) -> None:
     assert not (environment.site / "_rocm_sdk_core/lib/x").exists()
 
 
-def test_names_beyond_ascii_are_told_with_what_to_do_where_python_takes_names_for_ascii(environment: Installed) -> None:
+def test_non_ascii_names_are_reported_with_a_remedy_if_python_uses_ascii_file_names(environment: Installed) -> None:
     replace_archive(environment, member("_rocm_sdk_devel/share/café.txt"))
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     done = environment.run("rocm-sdk", "init", check=False, **ASCII)
@@ -128,13 +126,13 @@ def test_names_beyond_ascii_are_told_with_what_to_do_where_python_takes_names_fo
     assert describe(environment.root)["share/café.txt"]
 
 
-def test_member_that_is_there_twice_is_refused(environment: Installed) -> None:
+def test_a_duplicate_member_is_refused(environment: Installed) -> None:
     replace_archive(environment, member("_rocm_sdk_devel/x"), member("_rocm_sdk_devel/x"))
     assert "'_rocm_sdk_devel/x' occurs twice." in fail_to_expand(environment)
 
 
 @pytest.mark.parametrize("suffix", ["", ".xz", ".zst"])
-def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnvironment, suffix: str) -> None:
+def test_a_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnvironment, suffix: str) -> None:
     environment = make_environment(make_set(devel=suffix))
     environment.install("rocm[devel]", "--link-mode=copy")
     archive = environment.site / f"rocm_sdk_devel/_devel.tar{suffix}"
@@ -152,7 +150,7 @@ def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnv
         pytest.param(bytes(512), "there is a block of zeros between its members", id="zeros"),
     ],
 )
-def test_a_damaged_header_is_not_taken_for_the_end(environment: Installed, damage: bytes, why: str) -> None:
+def test_a_damaged_header_is_not_mistaken_for_the_end(environment: Installed, damage: bytes, why: str) -> None:
     replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     data = archive.read_bytes()
@@ -161,7 +159,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(environment: Installed, damag
     assert fail_to_expand(environment) == complete
 
 
-def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Installed) -> None:
+def test_an_archive_truncated_between_two_members_is_refused(environment: Installed) -> None:
     replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(archive.read_bytes()[:1024])
@@ -186,7 +184,9 @@ def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Inst
     ],
     ids=["long name", "endless name", "endless records", "global", "sparse", "negative", "sparse by pax"],
 )
-def test_a_header_that_no_build_writes_is_refused(environment: Installed, headers: bytes, why: str) -> None:
+def test_a_header_that_no_build_writes_is_refused_with_a_reason(
+    environment: Installed, headers: bytes, why: str
+) -> None:
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(headers + bytes(10240))
     message = fail_to_expand(environment)
@@ -194,7 +194,7 @@ def test_a_header_that_no_build_writes_is_refused(environment: Installed, header
     assert message.endswith(f"Reinstall: {REINSTALL}\n")
 
 
-def test_a_file_larger_than_the_disk_is_refused_before_it_is_written(environment: Installed) -> None:
+def test_a_file_larger_than_the_disk_is_refused_before_writing(environment: Installed) -> None:
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(tar_block(tarfile.REGTYPE, b"x" * 600, name="_rocm_sdk_devel/x", size=1 << 60))
     assert re.fullmatch(
@@ -204,7 +204,9 @@ def test_a_file_larger_than_the_disk_is_refused_before_it_is_written(environment
     )
 
 
-def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_a_link_to_a_file_missing_from_its_package_is_refused(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
     environment = make_environment(make_set(extra_devel=(("lib/x", "../../_rocm_sdk_core/lib/gone.so.2"),)))
     environment.install("rocm[devel]", "--link-mode=copy")
     assert fail_to_expand(environment) == (
@@ -213,9 +215,7 @@ def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, mak
     )
 
 
-def test_links_to_several_files_that_packages_lack_are_counted(
-    make_set: MakeSet, make_environment: MakeEnvironment
-) -> None:
+def test_links_to_several_missing_files_are_counted(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     links = tuple((f"lib/{name}", f"../../_rocm_sdk_core/lib/gone.so.{name}") for name in "ab")
     environment = make_environment(make_set(extra_devel=links))
     environment.install("rocm[devel]", "--link-mode=copy")

@@ -39,7 +39,7 @@ def device_files(environment: Installed) -> list[str]:
     return sorted(map(str, links))
 
 
-def test_files_are_linked_to_the_package_that_has_them(environment: Installed) -> None:
+def test_files_are_linked_to_the_package_that_contains_them(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906")
     environment.run("rocm-sdk", "init")
     link = environment.root / KERNELS_906
@@ -48,7 +48,7 @@ def test_files_are_linked_to_the_package_that_has_them(environment: Installed) -
     assert link.read_text() == "gfx906"
 
 
-def test_file_that_was_replaced_is_linked_anew(environment: Installed) -> None:
+def test_a_replaced_file_is_linked_again(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
     environment.run("rocm-sdk", "init")
     file = environment.site / "_rocm_sdk_libraries" / KERNELS_906
@@ -58,14 +58,16 @@ def test_file_that_was_replaced_is_linked_anew(environment: Installed) -> None:
     assert (environment.root / KERNELS_906).samefile(file)
 
 
-def test_packages_present_at_the_expansion_are_linked(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_packages_installed_before_the_expansion_are_linked(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
     environment = make_environment(make_set())
     environment.install("rocm[devel,device-all]")
     environment.run("rocm-sdk", "init")
     assert [name for name in device_files(environment) if "kernels" in name] == [KERNELS_1030, KERNELS_906]
 
 
-def test_compiler_links_packages_that_came_later(environment: Installed) -> None:
+def test_the_compiler_links_packages_installed_later(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906")
     environment.run("hipcc")
     environment.install("rocm-sdk-device-gfx1030")
@@ -73,7 +75,7 @@ def test_compiler_links_packages_that_came_later(environment: Installed) -> None
     assert [name for name in device_files(environment) if "kernels" in name] == [KERNELS_1030, KERNELS_906]
 
 
-def test_links_of_a_package_that_is_gone_are_removed_with_their_folders(
+def test_links_of_an_uninstalled_package_are_removed_with_their_folders(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     environment = make_environment(make_set())
@@ -88,7 +90,7 @@ def test_links_of_a_package_that_is_gone_are_removed_with_their_folders(
     assert not (environment.root / ".kpack").exists()
 
 
-def test_file_of_the_tree_itself_is_kept(environment: Installed) -> None:
+def test_a_file_of_the_tree_itself_is_kept(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906")
     environment.run("rocm-sdk", "init")
     environment.uninstall("rocm-sdk-device-gfx906")
@@ -102,14 +104,14 @@ def change_manifest(environment: Installed, **changes: object) -> None:
 
 
 @pytest.mark.parametrize("version", ["7.2.0.post1", "7.2.0"])
-def test_post_release_of_a_device_package_is_linked(environment: Installed, version: str) -> None:
+def test_a_post_release_of_a_device_package_is_linked(environment: Installed, version: str) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
     change_manifest(environment, version=version)
     assert environment.run("rocm-sdk", "init").stderr == ""
     assert KERNELS_906 in device_files(environment)
 
 
-def test_device_packages_that_may_not_be_read_are_named(environment: Installed) -> None:
+def test_unreadable_device_packages_are_reported(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906")
     environment.run("rocm-sdk", "init")
     folder = environment.site / "_rocm_sdk_libraries/.devel_links"
@@ -125,7 +127,7 @@ def test_device_packages_that_may_not_be_read_are_named(environment: Installed) 
     )
 
 
-def test_the_metadata_of_a_device_package_counts_where_its_manifest_says_otherwise(environment: Installed) -> None:
+def test_the_metadata_of_a_device_package_takes_precedence_over_its_manifest(environment: Installed) -> None:
     """The reference's promotion script changes the metadata alone."""
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
     change_manifest(environment, version="7.2.0rc1")
@@ -133,7 +135,7 @@ def test_the_metadata_of_a_device_package_counts_where_its_manifest_says_otherwi
     assert KERNELS_906 in device_files(environment)
 
 
-def test_device_package_of_another_release_is_left_out_with_a_warning(environment: Installed) -> None:
+def test_a_device_package_of_another_release_is_left_out_with_a_warning(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
     [metadata] = environment.site.glob("rocm_sdk_device_gfx906-*.dist-info/METADATA")
     metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
@@ -179,14 +181,14 @@ INSIDE = "expected relative paths that stay inside the tree"
         (b'{"version": "7.2.0", "links": [{"relpath": "a\\ud800"}]}', f"has the path 'a\\ud800'; {INSIDE}"),
     ],
 )
-def test_damaged_manifest_is_left_out_with_a_warning(environment: Installed, manifest: bytes, found: str) -> None:
+def test_a_damaged_manifest_is_left_out_with_a_warning(environment: Installed, manifest: bytes, found: str) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
     (environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json").write_bytes(manifest)
     assert environment.run("rocm-sdk", "init").stderr == warning_of(environment, found)
     assert device_files(environment) == []
 
 
-def test_manifest_that_is_a_folder_is_left_out_with_a_warning(environment: Installed) -> None:
+def test_a_manifest_that_is_a_folder_is_left_out_with_a_warning(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
     path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
     path.unlink()
@@ -194,7 +196,7 @@ def test_manifest_that_is_a_folder_is_left_out_with_a_warning(environment: Insta
     assert environment.run("rocm-sdk", "init").stderr == warning_of(environment, f"is a folder; {OBJECT}")
 
 
-def test_manifest_that_is_a_named_pipe_is_left_out_with_a_warning(environment: Installed) -> None:
+def test_a_manifest_that_is_a_named_pipe_is_left_out_with_a_warning(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
     path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
     path.unlink()
@@ -211,7 +213,7 @@ def test_manifest_that_is_a_named_pipe_is_left_out_with_a_warning(environment: I
         ('["../../x"]', f"has the path '../../x'; {INSIDE}"),
     ],
 )
-def test_damaged_note_is_named_and_replaced(environment: Installed, note: str, found: str) -> None:
+def test_a_damaged_note_is_reported_and_replaced(environment: Installed, note: str, found: str) -> None:
     environment.install("rocm-sdk-device-gfx906")
     environment.run("rocm-sdk", "init")
     path = environment.root / ".device_links/gfx906.json"
@@ -224,7 +226,7 @@ def test_damaged_note_is_named_and_replaced(environment: Installed, note: str, f
     assert "kernels_gfx906.co" in path.read_text()
 
 
-def test_links_never_go_through_a_link_into_another_package(
+def test_links_never_pass_through_a_link_into_another_package(
     make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
     # Given a tree in which the folder of a device file is a link to a folder of the libraries
@@ -236,7 +238,7 @@ def test_links_never_go_through_a_link_into_another_package(
     assert not (environment.site / "_rocm_sdk_libraries" / KERNELS_906).is_symlink()
 
 
-def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Installed) -> None:
+def test_the_next_process_finishes_after_a_kill_at_any_step(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906")
     for installed in (True, False):
         for steps in range(1, 100):
@@ -283,7 +285,7 @@ def test_deleted_links_are_reported_and_init_restores_them(linked: Installed) ->
     [(["path", "--root"], 0, "warning"), (["init"], 1, "error")],
     ids=["a use", "init"],
 )
-def test_a_user_who_may_not_write_is_told_that_links_are_lacking(
+def test_a_user_without_write_access_is_told_about_links_not_yet_made(
     environment: Installed, words: list[str], status: int, kind: str
 ) -> None:
     environment.install("rocm-sdk-device-gfx906")
@@ -300,7 +302,7 @@ def test_a_user_who_may_not_write_is_told_that_links_are_lacking(
     )
 
 
-def test_a_user_who_may_not_write_is_told_that_links_are_gone(linked: Installed) -> None:
+def test_a_user_without_write_access_is_told_about_deleted_links(linked: Installed) -> None:
     (linked.root / KERNELS_906).unlink()
     with read_only(linked) as prefix:
         command = [*prefix, str(linked.path / "bin/rocm-sdk"), "init"]
@@ -314,7 +316,7 @@ def test_a_user_who_may_not_write_is_told_that_links_are_gone(linked: Installed)
     )
 
 
-def test_record_accounts_for_the_links_as_device_packages_come_and_go(linked: Installed) -> None:
+def test_record_lists_the_links_correctly_as_device_packages_come_and_go(linked: Installed) -> None:
     assert record_faults(linked.site) == []
     linked.uninstall("rocm-sdk-device-gfx906")
     assert record_faults(linked.site) == []
@@ -332,7 +334,7 @@ main(["init"])
 """
 
 
-def test_init_fails_where_files_of_device_packages_can_not_be_linked(environment: Installed) -> None:
+def test_init_fails_if_files_of_device_packages_cannot_be_linked(environment: Installed) -> None:
     """On a full disk a symlink would be in the place of the hard link ever after."""
     environment.install("rocm-sdk-device-gfx906")
     done = environment.run("python", "-c", _FULL, check=False)

@@ -40,7 +40,7 @@ def read_record(environment: Installed) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_record_lists_the_tree_and_its_files_in_the_form_of_csv(environment: Installed) -> None:
+def test_record_lists_the_tree_as_csv(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     rows = read_record(environment)
     assert {len(row) for row in rows} == {3}
@@ -50,7 +50,7 @@ def test_record_lists_the_tree_and_its_files_in_the_form_of_csv(environment: Ins
     assert {f"_rocm_sdk_devel/{name}" for name in TREE} <= set(names)
 
 
-def test_record_of_the_tree_is_true_and_complete(environment: Installed) -> None:
+def test_record_of_the_tree_is_correct_and_complete(environment: Installed) -> None:
     assert record_faults(environment.site) == []
     environment.run("rocm-sdk", "init")
     assert record_faults(environment.site) == []
@@ -60,7 +60,7 @@ def test_record_of_the_tree_is_true_and_complete(environment: Installed) -> None
     assert absent == []
 
 
-def test_record_has_the_hash_of_each_file_that_is_the_own_of_the_tree(environment: Installed) -> None:
+def test_record_has_the_hash_of_each_file_that_the_tree_owns(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     rows = {row[0].partition("/")[2]: row[1:] for row in read_record(environment)}
     assert rows["lib/note.txt"] == ["sha256=RPXmarNtOWQ0xvmbG7z7RrVNxlsCszgDCYG5mQH1hdY", "15"]
@@ -68,7 +68,7 @@ def test_record_has_the_hash_of_each_file_that_is_the_own_of_the_tree(environmen
     assert [name for name, kind in TREE.items() if kind.startswith("->") and rows[name] != ["", ""]] == []
 
 
-def test_standard_tools_have_no_reason_to_complain_of_an_expanded_tree(environment: Installed) -> None:
+def test_standard_tools_accept_an_expanded_tree(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     for tool in ("pip", "uv"):
         msgspec.structs.replace(environment, tool=tool).installer("check")
@@ -78,14 +78,14 @@ def test_standard_tools_have_no_reason_to_complain_of_an_expanded_tree(environme
     assert environment.evaluate(code) == "[]"
 
 
-def test_audit_of_an_expanded_environment_finds_no_fault_in_records(environment: Installed) -> None:
+def test_audit_of_an_expanded_environment_finds_no_record_errors(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     audit = [sys.executable, "-m", "rocwheel", "audit", str(environment.path), "--json"]
     report = subprocess.run(audit, capture_output=True, text=True, check=False)
     assert [f["found"] for f in json.loads(report.stdout)["findings"] if f["rule"] == "record-wrong"] == []
 
 
-def test_expanded_files_are_no_fault_to_verify_and_a_changed_one_is(environment: Installed) -> None:
+def test_verify_accepts_expanded_files_and_reports_a_changed_file(environment: Installed) -> None:
     words = [sys.executable, "-m", "rocwheel", "verify", str(environment.path), "--quiet"]
     assert subprocess.run(words, capture_output=True, check=False).stdout == b""
     environment.run("rocm-sdk", "init")
@@ -98,7 +98,7 @@ def test_expanded_files_are_no_fault_to_verify_and_a_changed_one_is(environment:
 
 
 @pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to], ids=["hard link", "symlink"])
-def test_record_under_a_second_name_is_left_alone(environment: Installed, link: Callable[[Path, Path], None]) -> None:
+def test_a_second_link_to_record_is_unchanged(environment: Installed, link: Callable[[Path, Path], None]) -> None:
     # Given RECORD as an installer leaves it that links files from its cache
     record, cached = next(environment.site.glob("rocm_sdk_devel-*/RECORD")), environment.path / "cached"
     record.rename(cached)
@@ -116,7 +116,7 @@ def test_record_under_a_second_name_is_left_alone(environment: Installed, link: 
         pytest.param(b'"' + b"x" * 200_000, "field larger than field limit (131072)", id="endless cell"),
     ],
 )
-def test_record_that_is_none_is_named(environment: Installed, data: bytes, why: str) -> None:
+def test_an_invalid_record_is_reported(environment: Installed, data: bytes, why: str) -> None:
     record = next(environment.site.glob("rocm_sdk_devel-*/RECORD"))
     record.write_bytes(data)
     done = environment.run("rocm-sdk", "init", check=False)
@@ -124,7 +124,7 @@ def test_record_that_is_none_is_named(environment: Installed, data: bytes, why: 
     assert done.stderr == (f"rocm-sdk: error: {record}: is not a CSV list of files ({why}). Reinstall: {OVER}\n")
 
 
-def test_record_that_is_a_named_pipe_is_named(environment: Installed) -> None:
+def test_a_record_that_is_a_named_pipe_is_reported(environment: Installed) -> None:
     record = next(environment.site.glob("rocm_sdk_devel-*/RECORD"))
     record.unlink()
     os.mkfifo(record)
@@ -133,7 +133,7 @@ def test_record_that_is_a_named_pipe_is_named(environment: Installed) -> None:
     assert done.stderr == (f"rocm-sdk: error: {record} is a named pipe, not a file. Remove it, and reinstall: {OVER}\n")
 
 
-def test_many_processes_at_once_all_succeed(environment: Installed) -> None:
+def test_concurrent_processes_all_succeed(environment: Installed) -> None:
     command = [str(environment.path / "bin/hipcc"), "--version"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)]
     outcomes = [(*process.communicate(), process.returncode) for process in processes]
@@ -142,7 +142,7 @@ def test_many_processes_at_once_all_succeed(environment: Installed) -> None:
 
 
 @pytest.mark.deep
-def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Installed) -> None:
+def test_the_next_process_finishes_after_a_kill_at_any_step(environment: Installed) -> None:
     # Given a process that is killed after 1, 2, 3 ... system calls that change or open files
     stages = set()
     for steps in range(1, 400):
@@ -163,7 +163,7 @@ def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Ins
     assert [row[0] for row in read_record(environment) if "/" not in row[0]] == ["_rocm_sdk_devel"]
 
 
-def test_kill_while_the_last_record_is_written_leaves_what_the_next_process_finishes(environment: Installed) -> None:
+def test_the_next_process_finishes_after_a_kill_during_the_last_record_write(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     (environment.site / "rocm_sdk_devel/_record.scratch").touch()
     environment.run("rocm-sdk", "path", "--root")
@@ -178,7 +178,7 @@ def test_kill_while_the_last_record_is_written_leaves_what_the_next_process_fini
         pytest.param("hipcc", "from rocm_sdk_core._cli import hipcc; hipcc()", id="hipcc"),
     ],
 )
-def test_interrupt_while_expanding_ends_with_one_line_and_leaves_no_half_tree(
+def test_an_interrupted_expansion_prints_one_line_and_leaves_no_partial_tree(
     environment: Installed, command: str, call: str
 ) -> None:
     done = environment.run("python", "-c", INTERRUPTER + call, check=False)
@@ -193,7 +193,7 @@ def test_interrupt_while_expanding_ends_with_one_line_and_leaves_no_half_tree(
 @pytest.mark.parametrize(
     ("tool", "steps"), [*(("pip", n) for n in (4, 9, 40)), *(("uv", n) for n in (2, 4, 6, 9, 12, 20, 40))]
 )
-def test_uninstall_after_a_kill_leaves_no_file(
+def test_uninstalling_after_a_kill_leaves_no_file(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str, steps: int
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -218,7 +218,7 @@ print(get_devel_root())
 """
 
 
-def test_record_has_no_links_to_device_packages_where_a_fault_has_put_it_off(environment: Installed) -> None:
+def test_record_has_no_device_links_if_an_error_delayed_its_update(environment: Installed) -> None:
     """RECORD would name what is not there as soon as the device package goes."""
     environment.install("rocm-sdk-device-gfx906")
     assert environment.run("python", "-c", _LATE).stdout == f"{environment.root}\n"
@@ -253,7 +253,7 @@ print(get_devel_root())
 
 
 @pytest.mark.parametrize("program", [_UNLISTED, _OPEN_LINE], ids=["a folder can't be listed", "no more files"])
-def test_the_next_process_completes_record_where_one_could_not(environment: Installed, program: str) -> None:
+def test_the_next_process_completes_a_record_left_incomplete(environment: Installed, program: str) -> None:
     assert environment.run("python", "-c", program).stdout == f"{environment.root}\n"
     assert record_faults(environment.site) == []
     environment.run("rocm-sdk", "init")
@@ -279,7 +279,7 @@ get_devel_root()
 """
 
 
-def test_record_does_not_come_back_while_the_package_is_uninstalled(environment: Installed) -> None:
+def test_record_does_not_reappear_while_the_package_is_uninstalled(environment: Installed) -> None:
     """Installers can't install a package of which RECORD alone is there."""
     environment.run("python", "-c", _UNINSTALLED)
     assert list(environment.site.glob("rocm_sdk_devel-*")) == []
@@ -299,7 +299,7 @@ except (DevelError, OSError) as e:
 """
 
 
-def test_record_keeps_no_line_that_the_disk_has_lost(environment: Installed) -> None:
+def test_record_keeps_no_line_that_the_disk_lost(environment: Installed) -> None:
     """Some disks tell only at the sync of bytes that they have taken; nothing, or zeros, would stand in their place.
 
     Nor do they have room for a file in place of RECORD.
@@ -332,7 +332,7 @@ except (DevelError, OSError) as e:
 """
 
 
-def test_a_disk_that_fails_is_told_with_a_path(environment: Installed) -> None:
+def test_a_disk_error_is_reported_with_a_path(environment: Installed) -> None:
     [record] = environment.site.glob("rocm_sdk_devel-*/RECORD")
     told = environment.run("python", "-c", f"NAMES = ['RECORD']\n{_FAILING}").stdout
     assert told.startswith(
@@ -340,7 +340,7 @@ def test_a_disk_that_fails_is_told_with_a_path(environment: Installed) -> None:
     )
 
 
-def test_a_tree_is_not_called_incomplete_where_its_disk_fails(environment: Installed) -> None:
+def test_a_tree_is_not_reported_as_incomplete_if_its_disk_fails(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     told = environment.run("python", "-c", f"NAMES = ['.expanded.json']\n{_FAILING}").stdout
     expected = f"{environment.root}/.expanded.json: can't be read (Stale file handle). Check the disk, and try again.\n"

@@ -40,7 +40,7 @@ main(["init"])
 """
 
 
-def test_init_goes_on_where_a_disk_takes_a_part_of_what_is_added_to_record(environment: Installed) -> None:
+def test_init_continues_after_a_partial_write_to_record(environment: Installed) -> None:
     done = environment.run("python", "-c", _SHORT, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, READY.format(environment.root), "")
     assert record_faults(environment.site) == []
@@ -57,7 +57,7 @@ main(["init"])
 """
 
 
-def test_record_is_as_before_where_no_more_fits_in_it(environment: Installed) -> None:
+def test_record_is_restored_if_no_more_fits_on_the_disk(environment: Installed) -> None:
     [record] = environment.site.glob("rocm_sdk_devel-*.dist-info/RECORD")
     before = record.read_bytes()
     done = environment.run("python", "-c", _FULL, str(record), "20", check=False, PYTHONDONTWRITEBYTECODE="1")
@@ -87,7 +87,7 @@ _REFUSE = "raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])"
 
 
 @pytest.mark.parametrize(("what", "status"), [(_KILL, -9), (_REFUSE, 0)], ids=["killed", "full disk"])
-def test_the_next_process_writes_the_last_record_where_one_could_not_begin_to(
+def test_the_next_process_writes_the_last_record_if_the_previous_process_could_not_start(
     environment: Installed, what: str, status: int
 ) -> None:
     done = environment.run("python", "-c", _STOPPED.format(what=what), check=False)
@@ -118,7 +118,7 @@ main(["init"])
 
 
 @pytest.mark.parametrize("reason", ["Input/output error", "Too many open files"])
-def test_a_note_that_cannot_be_read_is_not_taken_for_none(environment: Installed, reason: str) -> None:
+def test_an_unreadable_note_is_not_treated_as_missing(environment: Installed, reason: str) -> None:
     environment.run("rocm-sdk", "init")
     error = {os.strerror(number): number for number in (5, 24)}[reason]
     done = environment.run("python", "-c", _UNREADABLE, str(error), "1", check=False)
@@ -130,7 +130,7 @@ def test_a_note_that_cannot_be_read_is_not_taken_for_none(environment: Installed
     assert environment.run("rocm-sdk", "init").stdout == READY.format(environment.root)
 
 
-def test_what_the_tree_was_made_from_stays_noted_where_it_cannot_be_read_before_links_are_made(
+def test_the_tree_note_is_kept_if_it_cannot_be_read_before_linking(
     environment: Installed,
 ) -> None:
     environment.run("rocm-sdk", "init")
@@ -162,7 +162,7 @@ main(["init"])
 @pytest.mark.parametrize(
     ("number", "is_symlink"), [(1, False), (1000, True)], ids=["refused once", "refused each time"]
 )
-def test_a_symlink_stands_in_for_a_hard_link_that_is_refused_again(
+def test_a_symlink_replaces_a_hard_link_that_is_refused_again(
     environment: Installed, number: int, *, is_symlink: bool
 ) -> None:
     environment.run("rocm-sdk", "init")
@@ -183,7 +183,7 @@ main(["init"])
 """
 
 
-def test_a_quota_that_is_used_up_is_told_and_leaves_nothing(environment: Installed) -> None:
+def test_an_exceeded_quota_is_reported_and_leaves_nothing(environment: Installed) -> None:
     before = environment.files()
     done = environment.run("python", "-c", _OVER_QUOTA, check=False, PYTHONDONTWRITEBYTECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
@@ -207,7 +207,7 @@ main(["init"])
 """
 
 
-def test_no_folder_stays_that_record_could_not_list(environment: Installed) -> None:
+def test_no_folder_is_left_that_record_could_not_list(environment: Installed) -> None:
     assert environment.run("python", "-c", _NO_RECORD, check=False).returncode == 1
     assert not environment.root.exists()
 
@@ -227,7 +227,7 @@ main(["init"])
 """
 
 
-def test_an_archive_that_is_installed_while_another_is_expanded_is_expanded_next(environment: Installed) -> None:
+def test_an_archive_installed_during_an_expansion_is_expanded_next(environment: Installed) -> None:
     replace_archive(environment, member("_rocm_sdk_devel/new.txt"))
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     done = environment.run("python", "-c", _REPLACED, check=False)
@@ -259,7 +259,7 @@ main(["init"])
 """
 
 
-def test_record_is_not_taken_for_absent_where_its_folder_cannot_be_listed(environment: Installed) -> None:
+def test_record_is_not_treated_as_missing_if_its_folder_cannot_be_listed(environment: Installed) -> None:
     done = environment.run("python", "-c", _CLOSED, str(environment.site), check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(
@@ -299,7 +299,9 @@ main(["init"])
         ("/_rocm_sdk_libraries/lib/libhipsparse.so.1", 1),
     ],
 )
-def test_what_a_disk_does_not_give_is_not_taken_for_absent(environment: Installed, name: str, status: int) -> None:
+def test_a_file_that_the_disk_cannot_read_is_not_treated_as_missing(
+    environment: Installed, name: str, status: int
+) -> None:
     done = environment.run("python", "-c", _FAILING, name, check=False, PYTHONDONTWRITEBYTECODE="1")
     assert done.returncode == status
     assert done.stderr.count("rocm-sdk: error: ") == status
@@ -324,7 +326,7 @@ main(["init"])
 """
 
 
-def test_record_lists_nothing_by_way_of_a_link_that_a_disk_does_not_tell_as_such(environment: Installed) -> None:
+def test_record_lists_nothing_through_a_link_that_the_disk_does_not_report_as_a_link(environment: Installed) -> None:
     environment.run("python", "-c", _NO_LINK)
     environment.run("rocm-sdk", "init")
     assert [name for name in listed(environment) if name.startswith("_rocm_sdk_devel/llvm")] == ["_rocm_sdk_devel/llvm"]

@@ -30,7 +30,7 @@ main(["init"])
 """
 
 
-def test_record_goes_on_to_list_a_tree_that_an_interrupt_came_just_after(environment: Installed) -> None:
+def test_record_still_lists_a_tree_interrupted_right_after_its_creation(environment: Installed) -> None:
     """An uninstall would leave all of it."""
     done = environment.run("python", "-c", _AFTER_THE_MOVE, check=False)
     assert (done.returncode, done.stderr) == (130, LINE)
@@ -56,7 +56,7 @@ main(["init"])
 """
 
 
-def test_interrupt_at_any_step_leaves_a_whole_tree_or_none(environment: Installed) -> None:
+def test_an_interrupt_at_any_step_leaves_a_whole_tree_or_no_tree(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906")
     ends = set()
     for steps in range(1, 400):

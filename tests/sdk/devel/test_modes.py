@@ -28,7 +28,7 @@ def modes(environment: Installed) -> dict[str, str]:
     return {path.relative_to(environment.site).as_posix(): f"{path.stat().st_mode & 0o7777:o}" for path in paths}
 
 
-def test_tree_is_open_to_those_who_may_use_the_packages_whatever_the_umask(environment: Installed) -> None:
+def test_the_tree_is_readable_by_users_of_the_packages_whatever_the_umask(environment: Installed) -> None:
     before = modes(environment)
     run_privately(environment, "rocm-sdk", "init")
     after = modes(environment)
@@ -39,7 +39,7 @@ def test_tree_is_open_to_those_who_may_use_the_packages_whatever_the_umask(envir
     assert {name for name in before if name in after and before[name] != after[name]} == set()
 
 
-def test_links_that_come_later_are_open_to_those_who_may_use_the_packages(environment: Installed) -> None:
+def test_later_links_are_readable_by_users_of_the_packages(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     environment.install("rocm-sdk-device-gfx906")
     before = modes(environment)
@@ -57,7 +57,7 @@ def test_links_that_come_later_are_open_to_those_who_may_use_the_packages(enviro
     }
 
 
-def test_tree_belongs_to_the_group_that_maintains_the_packages(environment: Installed) -> None:
+def test_the_tree_belongs_to_the_group_that_maintains_the_packages(environment: Installed) -> None:
     (environment.site / "rocm_sdk_devel").chmod(0o2775)
     environment.run("rocm-sdk", "init")
     tree = modes(environment)
@@ -66,7 +66,7 @@ def test_tree_belongs_to_the_group_that_maintains_the_packages(environment: Inst
 
 
 @pytest.mark.parametrize("closed", ["", ".expanded.json"], ids=["tree", "state"])
-def test_tree_that_may_not_be_read_is_named_as_such(environment: Installed, closed: str) -> None:
+def test_an_unreadable_tree_is_reported(environment: Installed, closed: str) -> None:
     environment.run("rocm-sdk", "init")
     state = environment.root / ".expanded.json"
     remedy = f"As the owner of {environment.root}: chmod -R u+rwX,go+rX '{environment.root}'"
@@ -87,7 +87,7 @@ def test_tree_that_may_not_be_read_is_named_as_such(environment: Installed, clos
     assert done[2].stdout == f"script {environment.site}/_rocm_sdk_core/bin\n"
 
 
-def test_program_in_a_folder_that_may_not_be_read_is_named(environment: Installed) -> None:
+def test_a_program_in_an_unreadable_folder_is_reported(environment: Installed) -> None:
     folder = environment.site / "_rocm_sdk_core/bin"
     with read_only(environment) as prefix:
         folder.chmod(0)
@@ -97,7 +97,7 @@ def test_program_in_a_folder_that_may_not_be_read_is_named(environment: Installe
     assert (done.returncode, done.stderr) == (1, f"rocminfo: [Errno 13] Permission denied: '{folder}/rocminfo'\n")
 
 
-def test_read_only_environment_is_explained(environment: Installed) -> None:
+def test_a_read_only_environment_is_explained(environment: Installed) -> None:
     with read_only(environment) as prefix:
         command = [*prefix, str(environment.path / "bin/hipcc"), "--version"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -109,7 +109,7 @@ def test_read_only_environment_is_explained(environment: Installed) -> None:
     )
 
 
-def test_expanded_tree_is_used_read_only(environment: Installed) -> None:
+def test_an_expanded_tree_works_in_a_read_only_environment(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     with read_only(environment) as prefix:
         command = [*prefix, str(environment.path / "bin/hipcc"), "--version"]

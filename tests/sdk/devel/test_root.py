@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def test_archive_is_gone_after_expansion(environment: Installed) -> None:
+def test_the_archive_is_removed_after_expansion(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     assert not (environment.site / "rocm_sdk_devel/_devel.tar").exists()
 
 
-def test_second_call_changes_nothing(environment: Installed) -> None:
+def test_a_second_call_changes_nothing(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     times = {name: os.lstat(environment.site / name).st_mtime_ns for name in environment.files()}
     environment.run("rocm-sdk", "init")
@@ -33,7 +33,7 @@ def test_programs_find_their_prefix_in_the_tree(environment: Installed) -> None:
     assert environment.run("amdclang++").stdout.splitlines()[0] == f"{environment.root}/lib/llvm/bin/clang"
 
 
-def test_library_reached_by_both_trees_is_loaded_once(environment: Installed) -> None:
+def test_a_library_reachable_through_both_trees_is_loaded_once(environment: Installed) -> None:
     code = f"""
 import ctypes, rocm_sdk
 rocm_sdk.preload_libraries("hipsparse")
@@ -45,7 +45,7 @@ print(len({{line.split()[-1] for line in maps if "libhipsparse" in line}}))
     assert environment.evaluate(code) == "1"
 
 
-def test_reinstalled_archive_replaces_the_tree(environment: Installed) -> None:
+def test_a_reinstalled_archive_replaces_the_tree(environment: Installed) -> None:
     # Given a tree with a change, of which another archive comes
     environment.run("rocm-sdk", "init")
     (environment.root / "lib/note.txt").write_text("changed")
@@ -57,13 +57,13 @@ def test_reinstalled_archive_replaces_the_tree(environment: Installed) -> None:
     assert "note.txt" not in record.read_text()
 
 
-def test_unpacked_wheel_without_record_is_expanded(environment: Installed) -> None:
+def test_an_unpacked_wheel_without_record_is_expanded(environment: Installed) -> None:
     next(environment.site.glob("rocm_sdk_devel-*/RECORD")).unlink()
     environment.run("rocm-sdk", "init")
     assert describe(environment.root) == TREE
 
 
-def test_tree_that_was_removed_by_hand_is_explained(environment: Installed) -> None:
+def test_a_tree_removed_by_hand_is_explained(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     (environment.root / ".expanded.json").unlink()
     message = (

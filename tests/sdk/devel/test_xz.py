@@ -32,11 +32,11 @@ def read(load_sdk: Callable[..., Callable[[str], ModuleType]], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"", b"x", bytes(5_000_000), NOISE], ids=["empty", "one byte", "zeros", "random"])
-def test_content_is_what_was_compressed(read: Callable[[bytes], bytes], content: bytes) -> None:
+def test_decompression_restores_the_content(read: Callable[[bytes], bytes], content: bytes) -> None:
     assert read(lzma.compress(content)) == content
 
 
-def test_streams_follow_each_other_with_zeros_between(read: Callable[[bytes], bytes]) -> None:
+def test_concatenated_streams_with_padding_are_read(read: Callable[[bytes], bytes]) -> None:
     streams = [
         lzma.compress(b"one"),
         bytes(8),
@@ -49,17 +49,17 @@ def test_streams_follow_each_other_with_zeros_between(read: Callable[[bytes], by
 
 
 @pytest.mark.parametrize("end", [0, 1, 9, 1000, -1])
-def test_data_that_is_cut_off_is_refused(read: Callable[[bytes], bytes], end: int) -> None:
+def test_truncated_data_is_refused(read: Callable[[bytes], bytes], end: int) -> None:
     with pytest.raises(EOFError, match="the compressed data ends too early"):
         read(lzma.compress(NOISE)[:end])
 
 
 @pytest.mark.parametrize("data", [b"no stream at all", lzma.compress(b"fine") + b"garbage that is none"])
-def test_data_that_is_none_is_refused(read: Callable[[bytes], bytes], data: bytes) -> None:
+def test_invalid_data_is_refused(read: Callable[[bytes], bytes], data: bytes) -> None:
     with pytest.raises(lzma.LZMAError, match="Input format not supported by decoder"):
         read(data)
 
 
-def test_a_dictionary_of_gigabytes_is_refused(read: Callable[[bytes], bytes]) -> None:
+def test_a_dictionary_of_several_gigabytes_is_refused(read: Callable[[bytes], bytes]) -> None:
     with pytest.raises(lzma.LZMAError, match="Memory usage limit exceeded"):
         read(xz_of_gigabytes())

@@ -43,17 +43,17 @@ def read(load_sdk: Callable[..., Callable[[str], ModuleType]], tmp_path: Path) -
     [b"", b"x", WORDS, bytes(5_000_000), random.Random(1).randbytes(400_000)],
     ids=["empty", "one byte", "words", "zeros", "random"],
 )
-def test_content_is_what_was_compressed(read: Callable[[bytes], bytes], content: bytes) -> None:
+def test_decompression_restores_the_content(read: Callable[[bytes], bytes], content: bytes) -> None:
     assert read(zstd.compress(content)) == content
 
 
-def test_frames_follow_each_other(read: Callable[[bytes], bytes]) -> None:
+def test_concatenated_frames_are_read(read: Callable[[bytes], bytes]) -> None:
     frames = [zstd.compress(part) for part in (b"one", WORDS, b"", b"three")]
     assert read(b"".join(frames)) == b"one" + WORDS + b"three"
 
 
 @pytest.mark.parametrize("end", [1, 3, 4, 9, 1000, -1])
-def test_data_that_is_cut_off_is_refused(read: Callable[[bytes], bytes], end: int) -> None:
+def test_truncated_data_is_refused(read: Callable[[bytes], bytes], end: int) -> None:
     with pytest.raises(EOFError, match="the compressed data ends too early"):
         read(zstd.compress(WORDS)[:end])
 
@@ -61,12 +61,12 @@ def test_data_that_is_cut_off_is_refused(read: Callable[[bytes], bytes], end: in
 @pytest.mark.parametrize(
     "data", [b"no frame at all", zstd.compress(b"fine") + b"garbage", b"\x28\xb5\x2f\xfd" + b"\xff" * 99]
 )
-def test_data_that_is_none_is_refused(read: Callable[[bytes], bytes], data: bytes) -> None:
+def test_invalid_data_is_refused(read: Callable[[bytes], bytes], data: bytes) -> None:
     with pytest.raises(ValueError, match=r"Unknown frame descriptor|Unsupported|parameter|corruption"):
         read(data)
 
 
-def test_damage_never_ends_the_process_nor_goes_unnoticed(read: Callable[[bytes], bytes]) -> None:
+def test_damage_is_always_detected_and_never_crashes_the_process(read: Callable[[bytes], bytes]) -> None:
     # Given a frame with a checksum, of which each time one byte is another
     good = zstd.compress(WORDS[:2000], options={zstd.CompressionParameter.checksum_flag: 1})
     for position in range(len(good)):

@@ -34,7 +34,7 @@ def test_nothing_is_wrong_when_every_gpu_has_its_package(environment: Any, diagn
     assert diagnose(environment, 90006) == []
 
 
-def test_a_gpu_without_its_package_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:
+def test_a_gpu_without_its_package_is_reported_with_the_install_command(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006, 100300) == [
         [
             "error",
@@ -44,7 +44,7 @@ def test_a_gpu_without_its_package_comes_with_the_command_that_installs_it(envir
     ]
 
 
-def test_a_gpu_that_the_release_does_not_serve_is_reported(environment: Any, diagnose: Make) -> None:
+def test_a_gpu_unsupported_by_the_release_is_reported(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 110000) == [
         [
             "error",
@@ -73,7 +73,7 @@ def test_an_integrated_gpu_without_packages_is_not_an_error(
     ]
 
 
-def test_a_gpu_that_is_hidden_from_programs_needs_no_package(environment: Any, diagnose: Make) -> None:
+def test_a_gpu_hidden_from_programs_needs_no_package(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006, 110000, HIP_VISIBLE_DEVICES="0") == []
     assert len(diagnose(environment, 90006, 110000, HIP_VISIBLE_DEVICES="0,1")) == 1
     assert len(diagnose(environment, 90006, 110000, HIP_VISIBLE_DEVICES="GPU-1234")) == 1
@@ -92,7 +92,7 @@ def test_a_gpu_that_is_hidden_from_programs_needs_no_package(environment: Any, d
         pytest.param("", "", ["gfx1100", "gfx1030"], id="all"),
     ],
 )
-def test_gpus_that_variables_hide_need_no_package(
+def test_gpus_hidden_by_variables_need_no_package(
     environment: Any, diagnose: Make, rocr: str, hip: str, lacking: list[str]
 ) -> None:
     variables = {"ROCR_VISIBLE_DEVICES": rocr, "HIP_VISIBLE_DEVICES": hip}
@@ -101,14 +101,12 @@ def test_gpus_that_variables_hide_need_no_package(
 
 
 @pytest.mark.parametrize(("hip", "count"), [("", 0), ("1", 1)], ids=["alone", "after HIP's own variable"])
-def test_the_variable_of_cuda_hides_gpus_too(environment: Any, diagnose: Make, hip: str, count: int) -> None:
+def test_the_cuda_variable_also_hides_gpus(environment: Any, diagnose: Make, hip: str, count: int) -> None:
     variables = {"CUDA_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": hip}
     assert len(diagnose(environment, 90006, 110000, **variables)) == count
 
 
-def test_the_way_around_gpus_that_the_release_does_not_serve_leads_to_those_that_it_does(
-    environment: Any, diagnose: Make
-) -> None:
+def test_the_workaround_for_unsupported_gpus_selects_the_supported_gpus(environment: Any, diagnose: Make) -> None:
     remedies = [remedy for _, _, remedy in diagnose(environment, 110000, 90006, 120000)]
     assert remedies == ["export HIP_VISIBLE_DEVICES=1"] * 2
     others = diagnose(environment, 110000, 90006, 120000, ROCR_VISIBLE_DEVICES="1,2")
@@ -118,19 +116,19 @@ def test_the_way_around_gpus_that_the_release_does_not_serve_leads_to_those_that
     }
 
 
-def test_no_number_of_a_gpu_is_named_when_another_node_cannot_be_understood(environment: Any, diagnose: Make) -> None:
+def test_no_gpu_number_is_suggested_if_another_node_is_invalid(environment: Any, diagnose: Make) -> None:
     remedies = {text: remedy for _, text, remedy in diagnose(environment, 90006, 1, 110000)}
     assert remedies["ROCm 7.2.0 has no packages for gfx1100 (available: gfx906, gfx1030)"] == (
         "Set HIP_VISIBLE_DEVICES to the numbers of gfx906 in the output of rocminfo"
     )
 
 
-def test_an_integrated_gpu_that_passes_for_another_hides_no_missing_package(environment: Any, diagnose: Make) -> None:
+def test_an_integrated_gpu_with_an_override_does_not_hide_a_missing_package(environment: Any, diagnose: Make) -> None:
     findings = diagnose(environment, 100301, 100306, HSA_OVERRIDE_GFX_VERSION="10.3.0")
     assert ["error", "the package with the kernels for gfx1030 is not installed", INSTALL_GFX1030] in findings
 
 
-def test_two_gpus_of_one_kind_are_reported_once(environment: Any, diagnose: Make) -> None:
+def test_two_gpus_of_the_same_kind_are_reported_once(environment: Any, diagnose: Make) -> None:
     assert len(diagnose(environment, 100300, 100300)) == 1
 
 
@@ -148,7 +146,7 @@ def test_libraries_of_another_family_are_reported(make_set: Make, make_environme
     ]
 
 
-def test_a_choice_that_the_release_lacks_is_reported(environment: Any, diagnose: Make) -> None:
+def test_a_choice_missing_from_the_release_is_reported(environment: Any, diagnose: Make) -> None:
     text = (
         "ROCM_SDK_TARGET_FAMILY=nope: ROCm 7.2.0 has no packages for nope on linux. Available: gfx906, gfx1030. "
         "Choose one of these families, or unset the variable to detect the GPU."
@@ -171,7 +169,7 @@ def test_a_choice_that_is_not_installed_is_reported(environment: Any, diagnose: 
     ]
 
 
-def test_a_choice_matters_to_those_alone_who_have_libraries(make_set: Make, make_environment: Make) -> None:
+def test_a_choice_is_ignored_if_no_libraries_are_installed(make_set: Make, make_environment: Make) -> None:
     environment = make_environment(make_set())
     environment.install("rocm")
     done = environment.run("rocm-sdk", "doctor", ROCM_SDK_TARGET_FAMILY="gfx906", LD_LIBRARY_PATH="")
@@ -196,7 +194,7 @@ def test_a_choice_matters_to_those_alone_who_have_libraries(make_set: Make, make
         ),
     ],
 )
-def test_a_wrong_choice_among_libraries_by_family_is_a_finding_like_others(
+def test_an_invalid_choice_with_family_libraries_is_reported_as_a_finding(
     make_set: Make, make_environment: Make, choice: str, text: str, remedy: str
 ) -> None:
     families = (("gfx94X-dcgpu", ("gfx942",)), ("gfx103X-dgpu", ("gfx1030", "gfx1031")))
@@ -231,7 +229,7 @@ def add(environment: Any, folder: Path, *names: str) -> None:
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_it_is_right_in_whatever_order_device_wheels_come_and_go(
+def test_findings_are_correct_in_any_order_of_installing_and_removing_device_wheels(
     environment: Any, diagnose: Make, wheels: Path, tool: str
 ) -> None:
     made = msgspec.structs.replace(environment, tool=tool)
@@ -250,7 +248,7 @@ def test_it_is_right_in_whatever_order_device_wheels_come_and_go(
     assert diagnose(made, GFX906) == []
 
 
-def test_code_for_a_generic_target_is_enough_and_other_gpus_are_named(
+def test_generic_code_is_sufficient_and_gpus_without_code_are_named(
     environment: Any, diagnose: Make, wheels: Path
 ) -> None:
     add(environment, wheels, "my-torch", "my-torch-device-gfx906")
@@ -265,7 +263,7 @@ def test_code_for_a_generic_target_is_enough_and_other_gpus_are_named(
     assert found() == [none]
 
 
-def test_a_device_wheel_that_lacks_an_archive_or_is_of_another_version_is_found(
+def test_a_device_wheel_with_a_missing_archive_or_another_version_is_reported(
     environment: Any, diagnose: Make, wheels: Path, tmp_path: Path
 ) -> None:
     add(environment, wheels, "my-torch", "my-torch-device-gfx906")
@@ -281,7 +279,7 @@ def test_a_device_wheel_that_lacks_an_archive_or_is_of_another_version_is_found(
     assert text == f"my-torch finds no device code for gfx906: {name} has version 0.9, but my-torch has version 1.0"
 
 
-def test_of_two_copies_the_one_counts_that_python_imports(
+def test_the_copy_that_python_imports_counts_if_there_are_two(
     environment: Any, diagnose: Make, wheels: Path, tmp_path: Path
 ) -> None:
     # Given other copies of a split wheel and of its device wheel in a folder that Python searches later
@@ -303,7 +301,7 @@ def test_of_two_copies_the_one_counts_that_python_imports(
     )
 
 
-def test_generic_targets_are_those_of_the_catalog() -> None:
+def test_generic_targets_match_the_catalog() -> None:
     assert {name: tuple(text.split()) for name, text in GENERIC_TARGETS.items()} == {
         generic.name: generic.members for generic in load_catalog().generics if generic.members
     }

@@ -48,14 +48,14 @@ def environment(make_installed: Make) -> Any:
         ("rocm_sdk/_process.py", "rocm", CORE),
     ],
 )
-def test_a_missing_file_of_any_package_is_named(
+def test_a_missing_file_in_any_package_is_named(
     environment: Any, diagnose: Make, name: str, dist: str, remedy: str
 ) -> None:
     (environment.site / name).unlink()
     assert diagnose(environment, 90006) == [["error", f"{dist} lacks {name}", remedy]]
 
 
-def test_a_missing_file_of_the_expanded_development_files_is_named(environment: Any, diagnose: Make) -> None:
+def test_a_missing_file_in_the_expanded_development_files_is_named(environment: Any, diagnose: Make) -> None:
     environment.run("rocm-sdk", "init")
     assert diagnose(environment, 90006) == []
     (environment.root / "include/hip/hip, runtime.h").unlink()
@@ -63,7 +63,7 @@ def test_a_missing_file_of_the_expanded_development_files_is_named(environment: 
     assert diagnose(environment, 90006) == [["error", text, AGAIN.format("devel")]]
 
 
-def test_a_library_that_is_gone_is_reported_once_though_links_lead_to_it(environment: Any, diagnose: Make) -> None:
+def test_a_missing_library_is_reported_once_even_if_links_point_to_it(environment: Any, diagnose: Make) -> None:
     environment.run("rocm-sdk", "init")
     (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").unlink()
     assert [text for _, text, _ in diagnose(environment, 90006)] == [
@@ -71,13 +71,13 @@ def test_a_library_that_is_gone_is_reported_once_though_links_lead_to_it(environ
     ]
 
 
-def test_a_truncated_file_is_named_with_both_sizes(environment: Any, diagnose: Make) -> None:
+def test_a_truncated_file_is_reported_with_both_sizes(environment: Any, diagnose: Make) -> None:
     (environment.site / "_rocm_sdk_core/share/a,b.txt").write_bytes(b"da")
     text = "rocm-sdk-core has modified files: _rocm_sdk_core/share/a,b.txt (2 bytes instead of 4)"
     assert diagnose(environment, 90006) == [["error", text, CORE]]
 
 
-def test_a_folder_in_place_of_a_file_is_named(environment: Any, diagnose: Make) -> None:
+def test_a_folder_in_place_of_a_file_is_reported(environment: Any, diagnose: Make) -> None:
     path = environment.site / "_rocm_sdk_core/share/a,b.txt"
     path.unlink()
     path.mkdir()
@@ -92,7 +92,7 @@ def doctor_of_user(environment: Any, *options: str) -> list[dict[str, str]]:
     return [one for one in json.loads(done.stdout)["findings"] if one["level"] == "error"]
 
 
-def test_a_folder_that_may_not_be_read_comes_first_and_with_the_command_that_opens_it(environment: Any) -> None:
+def test_an_unreadable_folder_is_reported_first_with_the_command_that_fixes_it(environment: Any) -> None:
     environment.run("rocm-sdk", "init")
     tree = environment.root
     tree.chmod(0)
@@ -109,7 +109,7 @@ def test_a_folder_that_may_not_be_read_comes_first_and_with_the_command_that_ope
 
 
 @pytest.mark.parametrize("options", [(), ("--deep",)], ids=["without reading them", "by reading them"])
-def test_files_that_may_not_be_read_are_found(environment: Any, options: tuple[str, ...]) -> None:
+def test_unreadable_files_are_reported(environment: Any, options: tuple[str, ...]) -> None:
     for name in ("_rocm_sdk_core/share/a,b.txt", "rocm_sdk_core/_cli.py"):
         (environment.site / name).chmod(0)
     core, module = environment.site / "_rocm_sdk_core", environment.site / "rocm_sdk_core"
@@ -123,7 +123,7 @@ def test_files_that_may_not_be_read_are_found(environment: Any, options: tuple[s
     ]
 
 
-def test_a_file_beyond_ascii_is_found_where_python_takes_names_for_ascii(environment: Any) -> None:
+def test_a_non_ascii_file_name_is_found_if_python_uses_ascii_file_names(environment: Any) -> None:
     record = next(environment.site.glob("rocm_sdk_core-*.dist-info/RECORD"))
     record.write_text(f"{record.read_text()}_rocm_sdk_core/share/café.txt,,4\n_rocm_sdk_core/share/thé.txt,,4\n")
     (environment.site / "_rocm_sdk_core/share/café.txt").write_bytes(b"data")
@@ -139,7 +139,7 @@ def test_a_file_with_a_line_separator_in_its_name_is_found(environment: Any, dia
     assert diagnose(environment, 90006) == []
 
 
-def test_many_files_are_counted(environment: Any, diagnose: Make) -> None:
+def test_only_the_first_missing_files_are_listed_and_the_rest_counted(environment: Any, diagnose: Make) -> None:
     files = ("_rocm_sdk_core/bin/hipcc", "_rocm_sdk_core/bin/rocminfo", "_rocm_sdk_core/lib/libamdhip64.so.6")
     for name in (*files, "_rocm_sdk_core/share/a,b.txt", "_rocm_sdk_core/lib/llvm/bin/clang"):
         (environment.site / name).unlink()
@@ -148,7 +148,7 @@ def test_many_files_are_counted(environment: Any, diagnose: Make) -> None:
     ]
 
 
-def test_changed_bytes_are_found_by_reading_every_file(environment: Any) -> None:
+def test_changed_bytes_are_found_only_by_a_deep_check(environment: Any) -> None:
     (environment.site / "_rocm_sdk_core/share/a,b.txt").write_bytes(b"DATA")
     variables = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
     text = "rocm-sdk-core has modified files: _rocm_sdk_core/share/a,b.txt (different content)"
@@ -158,7 +158,7 @@ def test_changed_bytes_are_found_by_reading_every_file(environment: Any) -> None
     assert f"error: {text}\n  {CORE}\n" in done.stdout
 
 
-def test_a_healthy_environment_has_no_finding_with_every_file_read(environment: Any) -> None:
+def test_a_healthy_environment_has_no_findings_in_a_deep_check(environment: Any) -> None:
     environment.run("rocm-sdk", "init")
     done = environment.run("rocm-sdk", "doctor", "--deep", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
     assert "has modified files" not in done.stdout
@@ -166,7 +166,7 @@ def test_a_healthy_environment_has_no_finding_with_every_file_read(environment: 
     assert done.returncode == 0
 
 
-def test_a_deleted_library_ends_the_command_with_status_1(environment: Any) -> None:
+def test_a_deleted_library_makes_the_command_exit_with_status_1(environment: Any) -> None:
     (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").unlink()
     done = environment.run("rocm-sdk", "doctor", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
     assert done.returncode == 1
@@ -182,7 +182,7 @@ def test_a_deleted_library_ends_the_command_with_status_1(environment: Any) -> N
     ],
     ids=["not utf-8", "endless cell"],
 )
-def test_a_record_that_cannot_be_read_is_an_error(environment: Any, diagnose: Make, data: bytes, why: str) -> None:
+def test_an_unreadable_record_is_an_error(environment: Any, diagnose: Make, data: bytes, why: str) -> None:
     next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).write_bytes(data)
     text = f"RECORD of rocm-sdk-libraries can't be read ({why})"
     assert diagnose(environment, 90006) == [["error", text, OVER]]
@@ -201,7 +201,7 @@ def test_a_package_without_record_is_an_error(environment: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n"], ids=["no bytes", "empty lines"])
-def test_an_empty_record_is_called_empty(environment: Any, diagnose: Make, data: bytes) -> None:
+def test_an_empty_record_is_reported_as_empty(environment: Any, diagnose: Make, data: bytes) -> None:
     next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).write_bytes(data)
     text = f"RECORD of rocm-sdk-libraries is empty: {UNCHECKED}"
     assert diagnose(environment, 90006) == [["error", text, OVER]]
@@ -210,7 +210,9 @@ def test_an_empty_record_is_called_empty(environment: Any, diagnose: Make, data:
 @pytest.mark.parametrize(
     ("make", "found"), [(os.mkfifo, "a named pipe"), (os.mkdir, "a folder")], ids=["pipe", "folder"]
 )
-def test_what_stands_in_place_of_a_record_is_named(environment: Any, diagnose: Make, make: Make, found: str) -> None:
+def test_a_folder_or_other_object_in_place_of_record_is_reported(
+    environment: Any, diagnose: Make, make: Make, found: str
+) -> None:
     record = next(environment.site.glob("rocm_sdk_libraries-*/RECORD"))
     record.unlink()
     make(record)
@@ -220,7 +222,7 @@ def test_what_stands_in_place_of_a_record_is_named(environment: Any, diagnose: M
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"", b"Metadata-Version: 2.1\nName: rocm-sdk-libraries\n\n"])
-def test_metadata_without_a_version_is_no_traceback(environment: Any, data: bytes) -> None:
+def test_metadata_without_a_version_causes_no_traceback(environment: Any, data: bytes) -> None:
     next(environment.site.glob("rocm_sdk_libraries-*/METADATA")).write_bytes(data)
     done = environment.run("rocm-sdk", "doctor", check=False)
     assert (done.returncode, done.stderr) == (1, "")
@@ -249,7 +251,7 @@ def write_command(environment: Any, text: str) -> None:
     ],
     ids=["plain", "with an option", "with a blank", "long", "with blanks, by pip", "with blanks, by uv"],
 )
-def test_commands_of_an_environment_that_was_moved_are_named(
+def test_commands_of_a_moved_environment_are_reported(
     environment: Any, diagnose: Make, tmp_path: Path, line: str, folder: str
 ) -> None:
     python = tmp_path / folder / "bin" / "python3"
@@ -269,7 +271,7 @@ def test_commands_of_an_environment_that_was_moved_are_named(
     ],
     ids=["with an apostrophe", "relocatable", "by env", "unreadable", "a program"],
 )
-def test_commands_whose_interpreter_is_there_or_unknown_are_fine(
+def test_commands_with_an_existing_or_unknown_interpreter_pass(
     environment: Any, diagnose: Make, tmp_path: Path, line: str
 ) -> None:
     place = tmp_path / "o'brien x"
@@ -280,17 +282,17 @@ def test_commands_whose_interpreter_is_there_or_unknown_are_fine(
     assert diagnose(environment, 90006) == []
 
 
-def test_a_name_that_no_file_has_is_told_by_the_check_of_files_alone(environment: Any, diagnose: Make) -> None:
+def test_an_impossible_file_name_in_record_is_ignored_by_the_command_check(environment: Any, diagnose: Make) -> None:
     record = next(environment.site.glob("rocm-7*.dist-info")) / "RECORD"
     record.write_text(record.read_text() + "../../../bin/a\0b,,\n../../../a\0b/c,,\n")
     assert diagnose(environment, 90006) == []
 
 
-def test_commands_whose_python_is_there_are_fine(environment: Any, diagnose: Make) -> None:
+def test_commands_with_an_existing_python_pass(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006) == []
 
 
-def test_commands_that_are_gone_are_warned_of(environment: Any, diagnose: Make) -> None:
+def test_missing_commands_cause_a_warning(environment: Any, diagnose: Make) -> None:
     (environment.python.parent / "rocm-sdk").unlink()
     found = diagnose(environment, 90006)
     text = f"commands from rocm are missing: {environment.python.parent}/rocm-sdk"
@@ -312,7 +314,7 @@ def _make_folder(path: Path) -> None:
     ],
     ids=["empty", "mode", "folder"],
 )
-def test_commands_that_cannot_start_are_named_with_the_reason(
+def test_commands_that_cannot_start_are_reported_with_the_reason(
     environment: Any, diagnose: Make, damage: Callable[[Path], object], fault: str
 ) -> None:
     damage(environment.python.parent / "rocm-sdk")
@@ -320,7 +322,7 @@ def test_commands_that_cannot_start_are_named_with_the_reason(
     assert [row[:2] for row in diagnose(environment, 90006)] == [["error", text]]
 
 
-def test_where_commands_of_a_target_folder_are_is_not_guessed(environment: Any, diagnose: Make, tmp_path: Path) -> None:
+def test_the_commands_of_a_target_folder_are_not_guessed(environment: Any, diagnose: Make, tmp_path: Path) -> None:
     site, other = environment.site, tmp_path / "target"
     site.rename(other)
     site.mkdir()
@@ -328,7 +330,7 @@ def test_where_commands_of_a_target_folder_are_is_not_guessed(environment: Any, 
     assert diagnose(environment, 90006) == []
 
 
-def test_commands_with_other_bytes_than_were_installed_are_warned_of(environment: Any, diagnose: Make) -> None:
+def test_modified_commands_cause_a_warning(environment: Any, diagnose: Make) -> None:
     script = environment.python.parent / "rocm-sdk"
     size = script.stat().st_size
     script.write_text("#!/bin/sh\n")
@@ -337,7 +339,7 @@ def test_commands_with_other_bytes_than_were_installed_are_warned_of(environment
 
 
 @pytest.mark.parametrize("folder", ["lib", "lib/python3*/site-packages"])
-def test_commands_are_found_where_a_folder_above_the_packages_is_a_link(
+def test_commands_are_found_if_a_parent_folder_is_a_link(
     environment: Any, diagnose: Make, tmp_path: Path, folder: str
 ) -> None:
     (place,) = environment.path.glob(folder)
@@ -346,7 +348,7 @@ def test_commands_are_found_where_a_folder_above_the_packages_is_a_link(
     assert diagnose(environment, 90006) == []
 
 
-def test_what_record_names_elsewhere_than_among_scripts_is_no_command(environment: Any, diagnose: Make) -> None:
+def test_record_entries_outside_the_scripts_folder_are_not_commands(environment: Any, diagnose: Make) -> None:
     record = next(environment.site.glob("rocm-7*.dist-info")) / "RECORD"
     names = ("../../../share/man/man1/rocm-sdk.1", "../../../bin/__pycache__/x.pyc", "../../bin/rocm-sdk")
     record.write_text(record.read_text() + "".join(f"{name},,\n" for name in names))

@@ -19,7 +19,7 @@ REMOVE_SECOND = (
 Make = Callable[..., Any]
 
 
-def test_libraries_that_shadow_those_of_the_packages_are_reported(environment: Any, diagnose: Make) -> None:
+def test_libraries_that_shadow_the_packages_are_reported(environment: Any, diagnose: Make) -> None:
     findings = diagnose(
         environment, 90006, files=("/usr/lib/old/libamdhip64.so.5",), LD_LIBRARY_PATH="/usr/lib/old:/usr/lib/none"
     )
@@ -40,7 +40,7 @@ def test_libraries_that_shadow_those_of_the_packages_are_reported(environment: A
         pytest.param("/nowhere:", "/usr/lib/libamdhip64.so.5", "/usr/lib", id="empty entry"),
     ],
 )
-def test_relative_folders_start_from_the_working_directory(
+def test_relative_folders_are_resolved_against_the_working_directory(
     environment: Any, diagnose: Make, value: str, library: str, folder: str
 ) -> None:
     text = f"LD_LIBRARY_PATH makes programs search {folder} first, which has libamdhip64.so.5"
@@ -48,7 +48,7 @@ def test_relative_folders_start_from_the_working_directory(
     assert findings[:1] == [["warning", text, "unset LD_LIBRARY_PATH"]]
 
 
-def test_semicolons_separate_folders(environment: Any, diagnose: Make) -> None:
+def test_semicolons_separate_folders_in_the_library_path(environment: Any, diagnose: Make) -> None:
     text = "LD_LIBRARY_PATH makes programs search /old first, which has libamdhip64.so.5"
     findings = diagnose(environment, 90006, files=("/old/libamdhip64.so.5",), LD_LIBRARY_PATH="/nowhere;/old")
     assert findings == [["warning", text, "unset LD_LIBRARY_PATH"]]
@@ -63,7 +63,7 @@ def test_semicolons_separate_folders(environment: Any, diagnose: Make) -> None:
         pytest.param(".", "the relative entry .", id="dot"),
     ],
 )
-def test_entries_that_are_the_working_directory_are_reported(
+def test_entries_that_mean_the_working_directory_are_reported(
     environment: Any, diagnose: Make, value: str, entry: str
 ) -> None:
     text = f"LD_LIBRARY_PATH={value} has {entry}, so programs load libraries from the working directory"
@@ -71,7 +71,7 @@ def test_entries_that_are_the_working_directory_are_reported(
 
 
 @pytest.mark.parametrize("value", ["/nowhere", "$ORIGIN/../lib", "${LIB}"])
-def test_other_entries_are_not(environment: Any, diagnose: Make, value: str) -> None:
+def test_other_entries_are_not_reported(environment: Any, diagnose: Make, value: str) -> None:
     assert diagnose(environment, 90006, LD_LIBRARY_PATH=value) == []
 
 
@@ -82,7 +82,7 @@ def test_a_loop_of_symlinks_is_not_a_folder(environment: Any, diagnose: Make, tm
     assert diagnose(environment, 90006, LD_LIBRARY_PATH=loop, ROCM_PATH=loop) == []
 
 
-def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Make) -> None:
+def test_the_hip_path_of_a_second_rocm_is_reported(environment: Any, diagnose: Make) -> None:
     findings = diagnose(environment, 90006, files=("/opt/old/lib/libamdhip64.so.5",), HIP_PATH="/opt/old")
     text = "HIP_PATH=/opt/old points compilers and frameworks to a second ROCm installation"
     assert findings == [["warning", text, "unset HIP_PATH"]]
@@ -99,27 +99,29 @@ def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Ma
         ("ROCFFT_RTC_SYS_CACHE_PATH", "rocFFT", "note"),
     ],
 )
-def test_a_variable_that_names_other_kernels_is_reported(
+def test_a_variable_that_points_to_other_kernels_is_reported(
     environment: Any, diagnose: Make, name: str, library: str, level: str
 ) -> None:
     text = f"{name}=/opt/other makes {library} look for kernels there instead of in these packages"
     assert diagnose(environment, 90006, **{name: "/opt/other"}) == [[level, text, f"unset {name}"]]
 
 
-def test_an_empty_variable_names_other_kernels_to_the_libraries_that_take_it(environment: Any, diagnose: Make) -> None:
+def test_an_empty_variable_is_reported_only_for_libraries_that_use_empty_values(
+    environment: Any, diagnose: Make
+) -> None:
     findings = diagnose(environment, 90006, ROCBLAS_TENSILE_LIBPATH="", MIOPEN_SYSTEM_DB_PATH="")
     text = "ROCBLAS_TENSILE_LIBPATH= makes rocBLAS look for kernels there instead of in these packages"
     assert findings == [["warning", text, "unset ROCBLAS_TENSILE_LIBPATH"]]
 
 
-def test_a_variable_that_names_kernels_of_the_packages_is_not(environment: Any) -> None:
+def test_a_variable_that_points_to_the_kernels_of_the_packages_is_not_reported(environment: Any) -> None:
     kernels = environment.site / "_rocm_sdk_libraries/lib/rocblas/library"
     assert kernels.is_dir()
     done = environment.run("rocm-sdk", "doctor", "--json", check=False, ROCBLAS_TENSILE_LIBPATH=str(kernels))
     assert "rocBLAS" not in done.stdout
 
 
-def test_an_empty_library_path_names_no_folder(environment: Any, diagnose: Make) -> None:
+def test_an_empty_library_path_is_ignored(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006, files=("/usr/lib/libamdhip64.so.5",), LD_LIBRARY_PATH="") == []
 
 
@@ -150,7 +152,9 @@ def test_a_second_rocm_is_reported(environment: Any, diagnose: Make) -> None:
     ]
 
 
-def test_a_second_rocm_with_two_names_is_reported_once(environment: Any, diagnose: Make, tmp_path: Path) -> None:
+def test_a_second_rocm_reachable_by_two_names_is_reported_once(
+    environment: Any, diagnose: Make, tmp_path: Path
+) -> None:
     folder = tmp_path / "machine/opt"
     folder.mkdir(parents=True)
     (folder / "rocm").symlink_to("rocm-6.4")
@@ -159,7 +163,7 @@ def test_a_second_rocm_with_two_names_is_reported_once(environment: Any, diagnos
     assert findings == [["note", text, REMOVE_SECOND]]
 
 
-def test_the_loader_s_other_folders_are_not_a_second_rocm(environment: Any, diagnose: Make) -> None:
+def test_other_loader_folders_are_not_a_second_rocm(environment: Any, diagnose: Make) -> None:
     library = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5"
     configuration = {"/etc/ld.so.conf.d/x86_64-linux-gnu.conf": "/usr/lib/x86_64-linux-gnu\n"}
     assert diagnose(environment, 90006, files=(library,), texts=configuration) == []

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 Make = Callable[..., Any]
 
 
-def test_a_missing_core_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:
+def test_a_missing_core_is_reported_with_the_install_command(environment: Any, diagnose: Make) -> None:
     environment.uninstall("rocm-sdk-core")
     assert diagnose(environment, 90006) == [
         ["error", "the ROCm core is not installed", f'pip install "rocm==7.2.0" {FROM_INDEX}']
@@ -26,7 +26,7 @@ def test_a_missing_core_comes_with_the_command_that_installs_it(environment: Any
 
 
 @pytest.mark.parametrize("tag", ["win_amd64", "win_arm64"])
-def test_packages_for_another_system_are_told_in_place_of_what_this_machine_lacks(
+def test_packages_for_another_system_are_reported_before_missing_dependencies(
     tag: str, environment: Any, diagnose: Make
 ) -> None:
     [wheel] = environment.site.glob("rocm_sdk_core-*.dist-info/WHEEL")
@@ -59,7 +59,7 @@ def test_packages_of_different_releases_are_reported(
     ]
 
 
-def test_the_same_files_packed_again_are_of_the_same_release(make_set: Make, environment: Any, diagnose: Make) -> None:
+def test_repacked_files_belong_to_the_same_release(make_set: Make, environment: Any, diagnose: Make) -> None:
     again = make_set(version="7.2.0.post1")
     environment.installer(
         "install", "--no-index", "--no-deps", "--find-links", str(again), "rocm-sdk-core==7.2.0.post1"
@@ -67,7 +67,7 @@ def test_the_same_files_packed_again_are_of_the_same_release(make_set: Make, env
     assert diagnose(environment, 90006) == []
 
 
-def test_development_files_that_can_be_expanded_are_not_a_finding(environment: Any, diagnose: Make) -> None:
+def test_expandable_development_files_cause_no_finding(environment: Any, diagnose: Make) -> None:
     environment.install("rocm[devel]")
     assert diagnose(environment, 90006) == []
     assert not environment.root.exists()
@@ -87,7 +87,7 @@ def test_development_files_in_a_read_only_environment_are_reported(environment: 
     assert done.returncode == 1
 
 
-def test_a_development_tree_that_was_removed_by_hand_is_reported(environment: Any, diagnose: Make) -> None:
+def test_a_development_tree_removed_by_hand_is_reported(environment: Any, diagnose: Make) -> None:
     environment.install("rocm[devel]", "--link-mode=copy")
     environment.run("rocm-sdk", "init")
     shutil.rmtree(environment.root)

@@ -23,13 +23,13 @@ Load = Callable[..., Callable[[str], "ModuleType"]]
         pytest.param("é\ta", "é\\ta", id="a tab"),
     ],
 )
-def test_a_finding_is_one_line_and_one_for_its_remedy(load_sdk: Load, text: str, shown: str) -> None:
+def test_a_finding_and_its_remedy_are_one_line_each(load_sdk: Load, text: str, shown: str) -> None:
     access: Any = load_sdk()("rocm_sdk._gpu_access")
     assert str(access.Diagnosis("error", text, text)) == f"error: {shown}\n  {shown}"
 
 
 @pytest.mark.slow
-def test_a_file_that_record_names_moves_no_cursor(environment: Any) -> None:
+def test_a_file_name_in_record_cannot_move_the_cursor(environment: Any) -> None:
     with (environment.site / "rocm_sdk_core-7.2.0.dist-info/RECORD").open("a") as record:
         record.write("_rocm_sdk_core/\x1b[2J,,\n")
     done = environment.run("rocm-sdk", "doctor", check=False)
@@ -37,7 +37,7 @@ def test_a_file_that_record_names_moves_no_cursor(environment: Any) -> None:
 
 
 @pytest.mark.slow
-def test_metadata_without_a_proper_name_get_into_no_command(environment: Any, diagnose: Any) -> None:
+def test_metadata_with_an_invalid_name_or_version_is_not_used_in_a_command(environment: Any, diagnose: Any) -> None:
     # Given distributions that ask for packages of a GPU, two of which no index would take
     for folder, name, version in (("a", '"; reboot; "', "1.0"), ("b", "fine", "1.0; reboot"), ("c", "fine-one", "1.0")):
         place = environment.site / f"{folder}-1.0.dist-info"

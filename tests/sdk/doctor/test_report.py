@@ -45,13 +45,13 @@ def _report(environment: Any, *options: str, **environ: str) -> str:
     return text
 
 
-def test_the_report_begins_with_what_is_installed_and_what_is_chosen(environment: Any) -> None:
+def test_the_report_begins_with_the_installed_packages_and_the_choice(environment: Any) -> None:
     [chosen] = re.findall("EXPLANATION = '(.*)'", (environment.site / "rocm_sdk/_selection.py").read_text())
     expected = REPORT.format(site=environment.site, chosen=chosen)
     assert _report(environment, **ON_GFX906, HOME="/nowhere").startswith(expected)
 
 
-def test_the_report_names_the_system_and_the_python(environment: Any) -> None:
+def test_the_report_names_the_system_and_the_python_version(environment: Any) -> None:
     lines = _report(environment, **ON_GFX906).splitlines()
     for expected in (
         f"  platform: Linux {platform.machine()}",
@@ -62,7 +62,7 @@ def test_the_report_names_the_system_and_the_python(environment: Any) -> None:
         assert expected in lines
 
 
-def test_the_report_lists_gpus_and_what_is_wrong(environment: Any) -> None:
+def test_the_report_lists_gpus_and_problems(environment: Any) -> None:
     text = _report(environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906,gfx1030")
     assert "\nGPUs:\n  gfx906: node 0\n  gfx1030: node 1\n" in text
     assert (
@@ -71,7 +71,7 @@ def test_the_report_lists_gpus_and_what_is_wrong(environment: Any) -> None:
     )
 
 
-def test_the_report_lists_the_variables_that_matter_to_rocm_alone(environment: Any) -> None:
+def test_the_report_lists_only_variables_relevant_to_rocm(environment: Any) -> None:
     text = _report(environment, **ON_GFX906, HIP_VISIBLE_DEVICES="0", ROCBLAS_TENSILE_LIBPATH="/k", EDITOR="vi")
     variables = text.partition("\nEnvironment variables:\n")[2].partition("Findings:\n")[0].splitlines()
     assert "  HIP_VISIBLE_DEVICES=0" in variables
@@ -90,11 +90,11 @@ def test_the_report_lists_the_variables_that_matter_to_rocm_alone(environment: A
         pytest.param("/opt/\udcff", "/opt/\\udcff", id="byte that is not text"),
     ],
 )
-def test_a_variable_of_any_bytes_stays_one_line(environment: Any, value: str, printed: str) -> None:
+def test_a_variable_with_any_bytes_is_printed_on_one_line(environment: Any, value: str, printed: str) -> None:
     assert f"\n  ROCM_NOTE={printed}\n" in _report(environment, **ON_GFX906, ROCM_NOTE=value)
 
 
-def test_the_home_folder_and_secrets_are_not_published(environment: Any) -> None:
+def test_the_report_hides_the_home_folder_and_secrets(environment: Any) -> None:
     home = str(environment.path.parent)
     secret = {"ROCM_TOKEN": "s3cret", "ROCM_INDEX": "https://ada:s3cret@example.org/simple"}
     text = _report(environment, **ON_GFX906, **secret, HOME=home, ROCM_PATH=f"{home}/rocm")
@@ -106,7 +106,7 @@ def test_the_home_folder_and_secrets_are_not_published(environment: Any) -> None
     assert "\n  ROCM_INDEX=https://***@example.org/simple\n" in text
 
 
-def test_the_report_as_json(environment: Any) -> None:
+def test_the_report_is_available_as_json(environment: Any) -> None:
     report = json.loads(_report(environment, "--json", **ON_GFX906, HOME="/nowhere"))
     assert list(report) == [
         *("schema", "packages", "installation", "device_packages", "system", "gpus", "environment", "findings")
@@ -119,14 +119,14 @@ def test_the_report_as_json(environment: Any) -> None:
     assert {"level", "text", "remedy"} == set(report["findings"][0])
 
 
-def test_the_exit_status_is_that_of_the_doctor(environment: Any) -> None:
+def test_the_report_has_the_exit_status_of_the_doctor(environment: Any) -> None:
     status = environment.run(
         "rocm-sdk", "doctor", "--report", check=False, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030"
     ).returncode
     assert status == 1
 
 
-def test_without_core_the_report_is_still_printed(environment: Any) -> None:
+def test_the_report_is_printed_without_core(environment: Any) -> None:
     environment.uninstall("rocm-sdk-core")
     text = _report(environment, **ON_GFX906)
     assert "rocm-sdk-core" not in text.partition("Installation:")[0]
@@ -143,14 +143,14 @@ def test_without_core_the_report_is_still_printed(environment: Any) -> None:
         pytest.param({"path": ["/home/ada"], "node": 1}, {"path": ["~"], "node": 1}, id="inside of JSON"),
     ],
 )
-def test_the_home_folder_is_shortened_where_it_stands_alone(load_sdk: Load, text: object, expected: object) -> None:
+def test_the_home_folder_is_shortened_only_as_a_complete_path(load_sdk: Load, text: object, expected: object) -> None:
     modules = load_sdk()
     system = modules("rocm_sdk._system").System(environ={"HOME": "/home/ada/"})
     assert modules("rocm_sdk._doctor_report").shorten_home(system, text) == expected
 
 
 @pytest.mark.parametrize("home", ["", "/", "relative"])
-def test_a_home_that_is_not_a_folder_of_a_user_changes_nothing(load_sdk: Load, home: str) -> None:
+def test_an_invalid_home_folder_changes_nothing(load_sdk: Load, home: str) -> None:
     modules = load_sdk()
     system = modules("rocm_sdk._system").System(environ={"HOME": home})
     assert modules("rocm_sdk._doctor_report").shorten_home(system, "/opt/relative/rocm") == "/opt/relative/rocm"

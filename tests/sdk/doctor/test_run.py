@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 Make = Callable[..., Any]
 
 
-def test_without_a_gpu_the_command_says_so_and_is_fine_unless_one_is_required(environment: Any) -> None:
+def test_a_missing_gpu_is_noted_and_is_an_error_only_if_required(environment: Any) -> None:
     variables = {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "LD_LIBRARY_PATH": ""}
     done = environment.run("rocm-sdk", "doctor", **variables)
     assert "no AMD GPU was found" in done.stdout
@@ -28,7 +28,7 @@ def test_without_a_gpu_the_command_says_so_and_is_fine_unless_one_is_required(en
     assert "error: a GPU is required, but none was found\n  lspci -d 1002: lists AMD devices\n" in required.stdout
 
 
-def test_notes_alone_are_nothing_wrong_and_warnings_no_failure(environment: Any, tmp_path: Path) -> None:
+def test_notes_and_warnings_are_not_failures(environment: Any, tmp_path: Path) -> None:
     (tmp_path / "libamdhip64.so.5").touch()
     variables = {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "ROCM_PATH": "", "HIP_PATH": ""}
     done = environment.run("rocm-sdk", "doctor", **variables, LD_LIBRARY_PATH="")
@@ -40,7 +40,7 @@ def test_notes_alone_are_nothing_wrong_and_warnings_no_failure(environment: Any,
     assert (warned.returncode, "No problems found." in warned.stdout) == (0, False)
 
 
-def test_the_findings_as_json(environment: Any) -> None:
+def test_the_findings_are_available_as_json(environment: Any) -> None:
     done = environment.run("rocm-sdk", "doctor", "--json", check=False, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
     document = json.loads(done.stdout)
     assert document["schema"] == "rocm-sdk.doctor/1"
@@ -52,7 +52,7 @@ def test_the_findings_as_json(environment: Any) -> None:
     } in document["findings"]
 
 
-def test_a_variable_that_makes_no_sense_is_an_error(environment: Any) -> None:
+def test_an_invalid_variable_is_an_error(environment: Any) -> None:
     done = environment.run("rocm-sdk", "doctor", check=False, ROCM_TARGET_LST="/nowhere")
     assert done.returncode == 1
     assert done.stdout.startswith(

@@ -37,12 +37,12 @@ def _findings(machine: Any) -> list[tuple[str, str, str]]:
     return [(finding.level, finding.text, finding.remedy) for finding in check_machine(machine).findings]
 
 
-def test_a_machine_whose_devices_open_has_no_finding(make_machine: MakeMachine) -> None:
+def test_a_machine_with_working_devices_has_no_findings(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine(GPU, files=DEVICES))
     assert (report.gpus, report.findings, report.usable) == (("gfx90a",), (), True)
 
 
-def test_a_machine_without_a_gpu_is_fine_and_says_so(make_machine: MakeMachine) -> None:
+def test_a_machine_without_a_gpu_passes_with_a_note(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine())
     assert report.findings == (Diagnosis(*NO_GPU),)
     assert report.usable
@@ -132,7 +132,7 @@ def test_missing_devices_are_errors(make_machine: MakeMachine, files: dict[str, 
         ),
     ],
 )
-def test_a_device_without_permission_comes_with_the_command_that_gives_it(
+def test_a_device_without_permission_is_reported_with_the_command_that_grants_it(
     make_machine: MakeMachine, changes: dict[str, Any], files: dict[str, str], text: str, remedy: str
 ) -> None:
     machine = make_machine(GPU, files={**DEVICES, **files}, refused={"/dev/kfd": "EACCES"})
@@ -141,7 +141,7 @@ def test_a_device_without_permission_comes_with_the_command_that_gives_it(
     assert _findings(machine) == [("error", text, remedy)]
 
 
-def test_the_udev_rules_are_of_both_devices_and_join_those_that_are_there(
+def test_the_suggested_udev_rules_cover_both_devices_and_extend_existing_rules(
     make_machine: MakeMachine, tmp_path: Path
 ) -> None:
     machine = make_machine(GPU, files=DEVICES, refused={"/dev/dri/renderD128": "EACCES"})
@@ -159,14 +159,14 @@ def test_the_udev_rules_are_of_both_devices_and_join_those_that_are_there(
     ]
 
 
-def test_a_pod_of_kubernetes_is_a_container(make_machine: MakeMachine) -> None:
+def test_a_kubernetes_pod_is_a_container(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
     assert {finding.remedy for finding in check_machine(machine).findings} == {
         "Start the container with --device=/dev/kfd --device=/dev/dri."
     }
 
 
-def test_a_device_that_the_container_was_not_given_is_an_error(make_machine: MakeMachine) -> None:
+def test_a_device_not_passed_to_the_container_is_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files=DEVICES, environ={"container": "podman"}, refused={"/dev/kfd": "EPERM"})
     remedy = "Start the container with --device=/dev/kfd --device=/dev/dri."
     assert _findings(machine) == [("error", "/dev/kfd can't be opened (EPERM)", remedy)]
@@ -179,7 +179,7 @@ def test_a_card_without_the_driver_is_an_error(make_machine: MakeMachine) -> Non
     assert _findings(make_machine(files=files)) == [("error", text, "sudo modprobe amdgpu")]
 
 
-def test_a_card_that_the_driver_does_not_show_is_an_error(make_machine: MakeMachine) -> None:
+def test_a_card_that_the_driver_does_not_list_is_an_error(make_machine: MakeMachine) -> None:
     files = {
         "/sys/bus/pci/devices/0000:c1:00.0/vendor": "0x1002\n",
         "/sys/bus/pci/devices/0000:c1:00.0/class": "0x120000\n",
@@ -210,7 +210,7 @@ def test_nodes_that_the_kernel_hides_are_reported(make_machine: MakeMachine) -> 
     ]
 
 
-def test_a_card_whose_node_is_hidden_is_not_a_fault_of_the_driver(make_machine: MakeMachine) -> None:
+def test_a_card_with_a_hidden_node_is_not_a_driver_error(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files=CARD, environ={"container": "podman"}, refused={f"{NODES}/0/properties": "EPERM"})
     remedy = "Start the container with --device=/dev/kfd --device=/dev/dri."
     assert _findings(machine) == [
@@ -220,7 +220,7 @@ def test_a_card_whose_node_is_hidden_is_not_a_fault_of_the_driver(make_machine: 
 
 
 @pytest.mark.parametrize("variable", ["ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_TARGET_LST"])
-def test_targets_that_a_variable_names_are_not_gpus(
+def test_targets_forced_by_a_variable_are_not_gpus(
     make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -233,7 +233,7 @@ def test_targets_that_a_variable_names_are_not_gpus(
     assert not check_machine(machine, require_gpu=True).usable
 
 
-def test_the_gpus_of_the_machine_are_checked_even_if_a_variable_names_others(make_machine: MakeMachine) -> None:
+def test_the_real_gpus_are_checked_even_if_a_variable_forces_others(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files={"/dev/kfd": ""}, environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906,gfx1030"})
     assert [text for _, text, _ in _findings(machine)] == [
         "/dev/dri/renderD128 does not exist",
@@ -265,7 +265,7 @@ def test_an_override_is_reported(
     assert report.findings == (Diagnosis("note", f"{variable}={value} {effect}", f"unset {variable}"),)
 
 
-def test_an_override_is_reported_by_the_number_that_the_runtime_has_for_the_node(make_machine: MakeMachine) -> None:
+def test_an_override_is_reported_with_the_node_number_the_runtime_uses(make_machine: MakeMachine) -> None:
     variables = {"HSA_OVERRIDE_GFX_VERSION_0": "9.0.6", "HSA_OVERRIDE_GFX_VERSION_1": "9.0.6"}
     machine = make_machine(GPU, GPU, files=DEVICES, environ=variables, refused={f"{NODES}/0/properties": "EPERM"})
     assert [text for _, text, _ in _findings(machine)][1:] == [
@@ -273,7 +273,7 @@ def test_an_override_is_reported_by_the_number_that_the_runtime_has_for_the_node
     ]
 
 
-def test_the_variable_that_hides_the_gpus_is_reported(make_machine: MakeMachine) -> None:
+def test_the_variable_that_disables_detection_is_reported(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files=DEVICES, environ={"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1"})
     text = "ROCM_BOOTSTRAP_DISABLE_DETECTION=1 overrides the GPUs that the kernel lists"
     assert _findings(machine) == [
@@ -309,7 +309,7 @@ WSL_OVERRIDE = ("note", "HSA_OVERRIDE_GFX_VERSION=11.0.0 makes every GPU run cod
         ),
     ],
 )
-def test_in_wsl_the_device_is_that_of_windows(
+def test_wsl_checks_the_windows_device(
     make_machine: MakeMachine, files: dict[str, str], refused: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
     machine = make_machine(files={**WSL, **files}, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"}, refused=refused)
@@ -322,32 +322,32 @@ def test_nodes_that_cannot_be_listed_are_an_error(make_machine: MakeMachine) -> 
     assert _findings(machine) == [("error", text, f"ls --directory -l {NODES}")]
 
 
-def test_nodes_that_cannot_be_listed_do_not_matter_if_a_variable_names_the_gpus(make_machine: MakeMachine) -> None:
+def test_nodes_that_cannot_be_listed_do_not_matter_if_a_variable_forces_targets(make_machine: MakeMachine) -> None:
     machine = make_machine(
         files=DEVICES, environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}, refused={NODES: "EACCES"}
     )
     assert [finding.level for finding in check_machine(machine).findings] == ["note"]
 
 
-def test_a_topology_that_cannot_be_understood_is_an_error(make_machine: MakeMachine) -> None:
+def test_an_invalid_topology_is_an_error(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine("simd_count x\n"))
     assert not report.usable
     expected = f"{NODES}/0/properties: 'simd_count x' is not a property; expected 'simd_count' and a number"
     assert report.findings == (Diagnosis("error", expected, "dmesg | grep -i kfd"),)
 
 
-def test_a_property_with_a_separator_before_its_number_is_told(make_machine: MakeMachine) -> None:
+def test_a_property_with_a_separator_before_its_number_is_reported(make_machine: MakeMachine) -> None:
     [finding] = check_machine(make_machine("simd_count \x1f0\n")).findings
     assert finding.text.startswith(f"{NODES}/0/properties: 'simd_count \\x1f0' is not a property")
 
 
-def test_a_variable_that_makes_no_sense_is_an_error(make_machine: MakeMachine) -> None:
+def test_an_invalid_variable_is_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, environ={"HSA_OVERRIDE_GFX_VERSION": "gfx906"})
     text = "HSA_OVERRIDE_GFX_VERSION=gfx906: expected major.minor.stepping, such as 10.3.0"
     assert _findings(machine) == [("error", text, "unset HSA_OVERRIDE_GFX_VERSION")]
 
 
-def test_a_node_that_cannot_be_understood_is_reported_with_the_access_to_others(make_machine: MakeMachine) -> None:
+def test_an_invalid_node_is_reported_and_access_to_the_others_is_checked(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine(GPU, "", files={"/dev/kfd": ""}))
     assert report.gpus == ("gfx90a",)
     assert [finding.text for finding in report.findings] == [
@@ -356,12 +356,12 @@ def test_a_node_that_cannot_be_understood_is_reported_with_the_access_to_others(
     ]
 
 
-def test_a_required_gpu_is_absent_where_nothing_can_be_understood(make_machine: MakeMachine) -> None:
+def test_a_required_gpu_is_missing_if_no_node_is_valid(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine("simd_count x\n"), require_gpu=True)
     assert [finding.text for finding in report.findings][1:] == ["a GPU is required, but none was found"]
 
 
-def test_a_required_gpu_that_is_absent_is_an_error(make_machine: MakeMachine) -> None:
+def test_a_missing_required_gpu_is_an_error(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine(), require_gpu=True)
     assert not report.usable
     assert report.findings == (

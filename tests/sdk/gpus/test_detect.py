@@ -28,17 +28,17 @@ if TYPE_CHECKING:
         (110501, "gfx1151"),
     ],
 )
-def test_target_is_read_off_the_version_number(version: int, target: str) -> None:
+def test_the_target_is_derived_from_the_version_number(version: int, target: str) -> None:
     assert target_name(version) == target
 
 
-def test_integrated_gpus_are_those_of_the_catalog() -> None:
+def test_integrated_gpus_match_the_catalog() -> None:
     kinds = {row.name: row.kind for row in load_catalog().targets}
     assert {name for name in kinds if INTEGRATED.fullmatch(name)} == {n for n in kinds if kinds[n] == "integrated"}
 
 
 @pytest.mark.parametrize(("target", "base"), [("gfx90a:xnack-", "gfx90a"), ("gfx90a:sramecc+:xnack-", "gfx90a")])
-def test_features_are_no_part_of_the_base_target(target: str, base: str) -> None:
+def test_the_base_target_has_no_features(target: str, base: str) -> None:
     assert base_target(target) == base
 
 
@@ -53,7 +53,7 @@ def test_any_properties_are_read_or_refused(tmp_path_factory: pytest.TempPathFac
         assert len(detect_gpus(system)) <= 1
 
 
-def test_nodes_that_can_be_understood_are_enough(tmp_path: Path) -> None:
+def test_valid_nodes_are_sufficient(tmp_path: Path) -> None:
     for node, text in enumerate(("", "simd_count 416\ngfx_target_version 90010\n")):
         properties = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{node}/properties"
         properties.parent.mkdir(parents=True)
@@ -61,7 +61,7 @@ def test_nodes_that_can_be_understood_are_enough(tmp_path: Path) -> None:
     assert [gpu.target for gpu in detect_gpus(System(tmp_path, {}, "linux"))] == ["gfx90a"]
 
 
-def test_a_device_that_opens_is_not_refused(tmp_path: Path) -> None:
+def test_a_device_that_opens_has_no_refusal(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/kfd").touch()
     system = System(tmp_path, {})

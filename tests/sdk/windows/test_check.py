@@ -49,11 +49,11 @@ def check(site: WindowsSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return site.load("rocm_sdk._dlls")
 
 
-def test_a_dll_that_loads_has_no_fault(check: ModuleType, site: WindowsSite) -> None:
+def test_a_dll_that_loads_has_no_error(check: ModuleType, site: WindowsSite) -> None:
     assert check.check_dll(site.path / "_rocm_sdk_libraries/bin/hipblas.dll", 60) == ""
 
 
-def test_a_dll_that_lacks_another_is_told_with_its_name(check: ModuleType, site: WindowsSite) -> None:
+def test_a_missing_dll_dependency_is_reported_by_name(check: ModuleType, site: WindowsSite) -> None:
     path = site.write("_rocm_sdk_libraries/bin/broken.dll", pe_file("broken.dll", "größe.dll"))
     text = check.check_dll(path, 60)
     assert text.startswith(
@@ -61,23 +61,23 @@ def test_a_dll_that_lacks_another_is_told_with_its_name(check: ModuleType, site:
     )
 
 
-def test_a_dll_that_ends_its_process_is_told_with_the_exit_code(check: ModuleType, site: WindowsSite) -> None:
+def test_a_dll_that_ends_its_process_is_reported_with_the_exit_code(check: ModuleType, site: WindowsSite) -> None:
     path = site.write("_rocm_sdk_libraries/bin/crashes.dll", pe_file("crashes.dll"))
     assert check.check_dll(path, 60) == "the process exited with code 0x5 during loading"
 
 
-def test_a_dll_that_hangs_is_told(check: ModuleType, site: WindowsSite) -> None:
+def test_a_dll_that_hangs_is_reported(check: ModuleType, site: WindowsSite) -> None:
     path = site.write("_rocm_sdk_libraries/bin/hangs.dll", pe_file("hangs.dll"))
     assert check.check_dll(path, 2) == f"{path} did not load within 2 seconds"
 
 
-def test_files_that_are_no_dll_of_this_machine_are_left_out(check: ModuleType, site: WindowsSite) -> None:
+def test_files_that_are_not_native_dlls_are_left_out(check: ModuleType, site: WindowsSite) -> None:
     files = {"a": pe_file("a.dll"), "b": pe_file("b.dll", machine=0xAA64), "c": b"MZ", "d": b"\x7fELF"}
     paths = {name: site.write(f"x/{name}.dll", data) for name, data in files.items()}
     assert [name for name, path in paths.items() if check.is_native_dll(path)] == ["a"]
 
 
-def test_nothing_planted_in_the_working_directory_runs(
+def test_no_file_planted_in_the_working_directory_runs(
     check: ModuleType, site: WindowsSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given modules of Python's names where the test is started, and an entry that Python resolves there

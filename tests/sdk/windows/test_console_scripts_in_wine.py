@@ -66,7 +66,7 @@ def write_script(path: Path, python: Path) -> Path:
     return path
 
 
-def test_a_console_script_passes_awkward_arguments_to_python_and_its_exit_code_back(
+def test_a_console_script_passes_awkward_arguments_and_returns_the_exit_code(
     wine: Wine, programs: Path, tmp_path: Path
 ) -> None:
     script = write_script(tmp_path / "an environment/Scripts/hipcc.exe", programs / "python.exe")
@@ -100,6 +100,6 @@ def start(wine: Wine, programs: Path, arguments: Sequence[str]) -> subprocess.Co
 
 
 @pytest.mark.usefixtures("restored_interrupts")
-def test_the_program_of_a_console_script_gets_awkward_arguments(wine: Wine, programs: Path) -> None:
+def test_the_program_of_a_console_script_receives_awkward_arguments(wine: Wine, programs: Path) -> None:
     done = start(wine, programs, [*AWKWARD, "37"])
     assert (done.stdout.decode().splitlines()[3:], done.returncode) == ([*AWKWARD, "37"], 37)

@@ -71,14 +71,14 @@ def files_of(root: Path) -> list[str]:
     return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir() and p.name not in own)
 
 
-def test_files_of_other_packages_are_hard_links(devel: WindowsSite) -> None:
+def test_files_of_other_packages_become_hard_links(devel: WindowsSite) -> None:
     root = expand(devel)
     assert files_of(root) == ["bin/amdhip64_7.dll", "bin/rocblas.dll", "include/hip.h"]
     assert all((root / path).samefile(devel.path / target) for path, target in LINKS.items())
     assert not any(path.is_symlink() for path in root.rglob("*"))
 
 
-def test_files_are_copied_where_no_hard_link_can_be_made(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_copied_if_hard_links_are_not_possible(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(18, "Invalid cross-device link")
 
@@ -88,7 +88,7 @@ def test_files_are_copied_where_no_hard_link_can_be_made(devel: WindowsSite, mon
     assert (root / "bin/rocblas.dll").read_bytes() == (devel.path / LINKS["bin/rocblas.dll"]).read_bytes()
 
 
-def test_symlinks_of_an_archive_become_links_to_files_whatever_comes_first(devel: WindowsSite) -> None:
+def test_archive_symlinks_become_hard_links_in_any_member_order(devel: WindowsSite) -> None:
     # Given a link to a folder, one to a link, and one through the folder, all before the file
     links = (("llvm", "lib/llvm"), ("bin/hipcc.exe", "clang.exe"), ("bin/clang.exe", "../llvm/bin/clang.exe"))
     members = [member(f"{DEVEL}/{name}", tarfile.SYMTYPE, text) for name, text in links]
@@ -99,7 +99,7 @@ def test_symlinks_of_an_archive_become_links_to_files_whatever_comes_first(devel
     assert all((root / name).samefile(root / "lib/llvm/bin/clang.exe") for name in names)
 
 
-def test_an_expansion_that_was_cut_off_starts_over(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_expansion_starts_over(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a process that was killed, with part of the tree made and the lock in its hands
     devel.write("rocm_sdk_devel/.tree/bin/rocblas.dll", b"half of")
     (devel.path / DEVEL).mkdir()
@@ -112,7 +112,7 @@ def test_an_expansion_that_was_cut_off_starts_over(devel: WindowsSite, monkeypat
     ]
 
 
-def test_files_that_a_scanner_has_open_are_waited_for(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rename_blocked_by_a_scanner_is_retried(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
     path_type = type(devel.path)
     rename, refusals = path_type.rename, [PermissionError(13, "The process cannot access the file")] * 2
 
@@ -125,7 +125,7 @@ def test_files_that_a_scanner_has_open_are_waited_for(devel: WindowsSite, monkey
     assert files_of(expand(devel)) == ["bin/amdhip64_7.dll", "bin/rocblas.dll", "include/hip.h"]
 
 
-def test_a_file_that_can_not_be_made_is_named_with_what_to_do(
+def test_a_file_that_cannot_be_created_is_reported_with_a_remedy(
     devel: WindowsSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(source: object, target: object) -> None:
@@ -140,7 +140,7 @@ def test_a_file_that_can_not_be_made_is_named_with_what_to_do(
     )
 
 
-def test_a_file_that_its_package_lacks_is_named(devel: WindowsSite) -> None:
+def test_a_file_missing_from_its_package_is_reported(devel: WindowsSite) -> None:
     write_archive(devel, {}, {"bin/gone.dll": "_rocm_sdk_core/bin/gone.dll"})
     assert fail(devel) == (
         "The ROCm development files link to _rocm_sdk_core/bin/gone.dll, which the installed packages lack. "
@@ -148,7 +148,7 @@ def test_a_file_that_its_package_lacks_is_named(devel: WindowsSite) -> None:
     )
 
 
-def test_a_package_that_is_not_installed_is_named_with_the_command(devel: WindowsSite) -> None:
+def test_a_missing_package_is_reported_with_the_install_command(devel: WindowsSite) -> None:
     write_archive(devel, {}, {"bin/x.dll": "_rocm_profiler/bin/x.dll"})
     assert fail(devel) == (
         "The ROCm development files link to packages that are not installed: _rocm_profiler. "
@@ -175,7 +175,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_command(devel: Window
     ],
     ids=["colon", "backslash", "device", "case"],
 )
-def test_a_name_that_windows_has_not_is_refused(devel: WindowsSite, name: str, what: str) -> None:
+def test_a_name_that_is_invalid_on_windows_is_refused(devel: WindowsSite, name: str, what: str) -> None:
     write_archive(devel, {"include/hip.h": b"", name: b""}, {})
     assert fail(devel) == (
         f"The archive of the ROCm development files has an unsafe member: {f'{DEVEL}/{name}'!r} {what}."
@@ -185,7 +185,7 @@ def test_a_name_that_windows_has_not_is_refused(devel: WindowsSite, name: str, w
 @pytest.mark.parametrize(
     "links", [{"../x": "_rocm_sdk_core/x"}, {"x": "../x"}, {"x": "C:/x"}, {"x": 1}, {"x": "/etc/passwd"}], ids=str
 )
-def test_a_manifest_that_leads_outside_is_refused(devel: WindowsSite, links: dict[str, str]) -> None:
+def test_a_manifest_that_points_outside_the_tree_is_refused(devel: WindowsSite, links: dict[str, str]) -> None:
     write_archive(devel, {}, links)
     message = fail(devel)
     assert message.startswith(f"{devel.path}/rocm_sdk_devel/_links.json: has the path ")
@@ -194,7 +194,7 @@ def test_a_manifest_that_leads_outside_is_refused(devel: WindowsSite, links: dic
     )
 
 
-def test_a_file_of_a_device_package_is_copied_where_no_hard_link_can_be_made(
+def test_a_device_package_file_is_copied_if_a_hard_link_is_not_possible(
     devel: WindowsSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = expand(devel)
@@ -234,7 +234,7 @@ KILLER = """if True:
 
 @pytest.mark.deep
 @pytest.mark.slow
-def test_a_process_that_is_killed_at_any_step_leaves_what_the_next_one_repairs(devel: WindowsSite) -> None:
+def test_the_next_process_repairs_the_tree_after_a_kill_at_any_step(devel: WindowsSite) -> None:
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(devel.path), str(ROOT)])}
     step, status = 0, -signal.SIGKILL
     while status == -signal.SIGKILL:
@@ -249,5 +249,5 @@ def test_a_process_that_is_killed_at_any_step_leaves_what_the_next_one_repairs(d
     assert not (devel.path / "rocm_sdk_devel/.tree").exists()
 
 
-def test_paths_of_the_tree_are_as_people_write_them(devel: WindowsSite) -> None:
+def test_tree_paths_have_no_extended_prefix(devel: WindowsSite) -> None:
     assert str(expand(devel)) == f"{devel.path}/{DEVEL}"

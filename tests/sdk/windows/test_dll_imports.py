@@ -24,21 +24,21 @@ SMALL = pe_file("api7.dll", "dep6.dll", "KERNEL32.dll", delayed=("later.dll",))
 @pytest.mark.parametrize(
     "path", [path for path in FILES if path.suffix in (".dll", ".exe")], ids=lambda path: path.name
 )
-def test_dlls_of_real_linkers_need_what_rocwheel_reads(path: Path) -> None:
+def test_imports_of_linked_dlls_match_those_that_rocwheel_reads(path: Path) -> None:
     assert read_imports(path) == [dll.name for dll in read_pe(path.read_bytes(), name=path.name).imports]
 
 
-def test_what_is_loaded_later_is_not_among_what_is_needed(tmp_path: Path) -> None:
+def test_delay_loaded_dlls_are_not_listed_as_needed(tmp_path: Path) -> None:
     (tmp_path / "api7.dll").write_bytes(SMALL)
     assert read_imports(tmp_path / "api7.dll") == ["dep6.dll", "KERNEL32.dll"]
 
 
-def test_a_dll_of_which_nothing_is_taken_is_not_among_what_is_needed(tmp_path: Path) -> None:
+def test_a_dll_from_which_nothing_is_imported_is_not_listed_as_needed(tmp_path: Path) -> None:
     (tmp_path / "x.dll").write_bytes(pe_file("x.dll", "dep6.dll", unused=("absent.dll",)))
     assert read_imports(tmp_path / "x.dll") == ["dep6.dll"]
 
 
-def test_a_dll_that_needs_nothing_is_read(tmp_path: Path) -> None:
+def test_a_dll_without_imports_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.dll").write_bytes(pe_file("x.dll"))
     assert read_imports(tmp_path / "x.dll") == []
 
@@ -55,7 +55,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, changes: list[tuple[i
             assert len(read_imports(tmp_path / "x.dll")) <= 4096
 
 
-def test_a_table_without_end_is_refused(tmp_path: Path) -> None:
+def test_an_endless_import_table_is_refused(tmp_path: Path) -> None:
     # Given names that all are the same one, as far as the section goes
     data = bytearray(pe_file("x.dll", *["a.dll"] * 5000))
     (tmp_path / "x.dll").write_bytes(data)

@@ -20,11 +20,11 @@ def check(site: WindowsSite, root: Path | None = None) -> list[tuple[str, str, s
     return [tuple(one) for one in site.load("rocm_sdk._doctor_loading").check_dlls(system, platform)]
 
 
-def test_packages_whose_dlls_find_one_another_are_fine(site: WindowsSite) -> None:
+def test_packages_whose_dlls_find_each_other_pass(site: WindowsSite) -> None:
     assert check(site) == []
 
 
-def test_a_missing_dll_is_found_without_loading_anything_and_told_once(site: WindowsSite) -> None:
+def test_a_missing_dll_is_reported_once_without_loading_anything(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "MSVCP140.dll"))
     [(level, text, remedy)] = check(site)
     assert level == "error"
@@ -33,7 +33,7 @@ def test_a_missing_dll_is_found_without_loading_anything_and_told_once(site: Win
     assert site.calls.asked == []
 
 
-def test_dlls_of_the_driver_with_the_same_names_are_a_note(site: WindowsSite, tmp_path: Path) -> None:
+def test_driver_dlls_with_the_same_names_cause_a_note(site: WindowsSite, tmp_path: Path) -> None:
     # Given a machine's root, below which the paths of Windows are names of folders here
     folder = tmp_path / "machine" / "C:\\Windows\\System32"
     folder.mkdir(parents=True)
@@ -51,7 +51,7 @@ def test_dlls_of_the_driver_with_the_same_names_are_a_note(site: WindowsSite, tm
     ]
 
 
-def test_paths_that_break_rocblas_are_a_warning(site: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_that_break_rocblas_cause_a_warning(site: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
     site.write("_rocm_sdk_libraries/bin/rocblas/library/kernels.co")
     folder = site.path / "_rocm_sdk_libraries/bin/rocblas/library"
     monkeypatch.setattr(site.load("rocm_sdk._doctor_loading"), "LONGEST_KERNELS", len(str(folder)) - 1)
@@ -67,7 +67,7 @@ def test_paths_that_break_rocblas_are_a_warning(site: WindowsSite, monkeypatch: 
     ]
 
 
-def test_the_whole_doctor_runs_there(site: WindowsSite) -> None:
+def test_the_whole_doctor_runs_on_windows(site: WindowsSite) -> None:
     system = site.load("rocm_sdk._system").System(site.path, {}, "win32")
     _, diagnoses = site.load("rocm_sdk._doctor").diagnose(system)
     assert [one.text for one in diagnoses if "System32" in one.text] == [

@@ -60,38 +60,38 @@ def targets(machine: Machine) -> list[str]:
     return [gpu.target for gpu in gpus]
 
 
-def test_gpus_are_those_that_clinfo_of_the_system_s_folder_lists() -> None:
+def test_gpus_are_those_listed_by_clinfo_in_the_system_folder() -> None:
     assert targets(Machine({CLINFO: clinfo("gfx1151", "gfx1100")})) == ["gfx1151", "gfx1100"]
 
 
-def test_gpus_that_are_part_of_a_processor_are_told() -> None:
+def test_integrated_gpus_are_marked() -> None:
     gpus, _ = survey_gpus(Machine({CLINFO: clinfo("gfx1151", "gfx1010:xnack-")}))
     assert [(gpu.target, gpu.integrated) for gpu in gpus] == [("gfx1151", True), ("gfx1010:xnack-", False)]
 
 
-def test_the_system_s_folder_is_where_the_variable_says() -> None:
+def test_the_system_folder_comes_from_the_variable() -> None:
     assert targets(Machine({"D:\\Win\\System32\\clinfo.exe": clinfo("gfx1100")}, SystemRoot="D:\\Win")) == ["gfx1100"]
 
 
-def test_devices_that_are_no_gpu_of_amd_are_left_out() -> None:
+def test_devices_other_than_amd_gpus_are_left_out() -> None:
     text = clinfo("gfx1100", kind="CPU") + clinfo("NVIDIA GeForce RTX 4090") + clinfo("gfx1201")
     assert targets(Machine({CLINFO: text})) == ["gfx1201"]
 
 
 @pytest.mark.parametrize("printed", [{}, {CLINFO: clinfo()}], ids=["no clinfo", "no device"])
-def test_without_what_clinfo_lists_hip_info_of_the_hip_sdk_tells(printed: dict[str, str]) -> None:
+def test_hip_info_from_the_hip_sdk_is_used_if_clinfo_lists_nothing(printed: dict[str, str]) -> None:
     text = "device#                           0\nName:                   AMD Radeon\ngcnArchName:       gfx1100\n"
     machine = Machine({**printed, HIPINFO: text}, HIP_PATH="C:\\Program Files\\AMD\\ROCm\\7.1\\")
     assert targets(machine) == ["gfx1100"]
 
 
-def test_a_name_that_is_no_target_is_told_with_the_program_that_printed_it() -> None:
+def test_an_invalid_target_name_is_reported_with_the_program_that_printed_it() -> None:
     gpus, [problem] = survey_gpus(Machine({CLINFO: clinfo("gfx!")}))
     assert gpus == []
     assert str(problem) == f"{CLINFO}: 'gfx!' is not a GPU target; expected names such as gfx90a or gfx90a:xnack-"
 
 
-def test_variables_come_before_programs() -> None:
+def test_variables_take_precedence_over_programs() -> None:
     printed = {CLINFO: clinfo("gfx1100")}
     assert targets(Machine(printed, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030,gfx1201")) == ["gfx1030", "gfx1201"]
     assert targets(Machine(printed, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")) == []
@@ -101,11 +101,11 @@ def findings(machine: Machine, *, require_gpu: bool = False) -> list[tuple[str, 
     return [tuple(one) for one in survey_access(machine, require_gpu=require_gpu)[1]]  # type: ignore[misc]
 
 
-def test_a_machine_with_a_gpu_has_no_finding() -> None:
+def test_a_machine_with_a_gpu_has_no_findings() -> None:
     assert findings(Machine({CLINFO: clinfo("gfx1100")}), require_gpu=True) == []
 
 
-def test_a_machine_without_the_driver_is_told_what_brings_it() -> None:
+def test_a_machine_without_the_driver_is_told_what_to_install() -> None:
     assert findings(Machine({})) == [
         (
             "note",
@@ -115,7 +115,7 @@ def test_a_machine_without_the_driver_is_told_what_brings_it() -> None:
     ]
 
 
-def test_a_required_gpu_that_is_absent_is_an_error() -> None:
+def test_a_missing_required_gpu_is_an_error() -> None:
     assert findings(Machine({CLINFO: clinfo()}), require_gpu=True) == [
         ("note", f"no AMD GPU was found: {CLINFO} lists no GPU", ""),
         (
@@ -126,7 +126,7 @@ def test_a_required_gpu_that_is_absent_is_an_error() -> None:
     ]
 
 
-def test_a_variable_that_replaces_the_driver_is_told() -> None:
+def test_a_variable_that_replaces_detection_is_reported() -> None:
     assert findings(Machine({}, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1100")) == [
         (
             "note",
@@ -137,12 +137,12 @@ def test_a_variable_that_replaces_the_driver_is_told() -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_fails_prints_nothing() -> None:
+def test_a_program_that_fails_gives_no_output() -> None:
     assert System(platform="win32").output("/bin/false") is None
     assert System(platform="win32").output("/nowhere/clinfo.exe") is None
 
 
-def test_the_packages_for_windows_are_chosen_for_the_gpus_that_clinfo_lists(site: WindowsSite) -> None:
+def test_windows_packages_are_chosen_for_the_gpus_that_clinfo_lists(site: WindowsSite) -> None:
     select = site.load("rocm_sdk._select").select
     chosen = select(Machine({CLINFO: clinfo("gfx1151")}))
     assert (chosen.families, chosen.explanation) == (("gfx1151",), "gfx1151 chosen for the GPUs found: gfx1151")
@@ -154,5 +154,5 @@ def test_the_packages_for_windows_are_chosen_for_the_gpus_that_clinfo_lists(site
 
 
 @pytest.mark.parametrize("sdk", [".", "sdk", "..\\sdk", "\\sdk", "C:sdk"])
-def test_a_relative_path_of_the_sdk_leads_to_no_program_of_the_working_directory(sdk: str) -> None:
+def test_a_relative_sdk_path_runs_no_program_in_the_working_directory(sdk: str) -> None:
     assert targets(Machine({f"{sdk}\\bin\\hipInfo.exe": "gcnArchName: gfx1100\n"}, HIP_PATH=sdk)) == []

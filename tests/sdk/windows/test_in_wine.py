@@ -80,7 +80,7 @@ def act(wine: Wine, loader: Path, site: Path, steps: tuple[str, ...]) -> list[st
         pytest.param(("first", CORE, "plain", API, *SAYS), ["api7.dll: loaded", "core"], id="SetDllDirectory"),
     ],
 )
-def test_windows_finds_what_a_dll_needs(
+def test_windows_resolves_the_imports_of_a_dll(
     wine: Wine, loader: Path, site: Path, steps: tuple[str, ...], lines: list[str]
 ) -> None:
     assert act(wine, loader, site, steps) == lines
@@ -104,7 +104,7 @@ def test_windows_finds_what_a_dll_needs(
         ),
     ],
 )
-def test_the_driver_has_a_dll_of_the_same_name_in_system32(
+def test_the_driver_may_have_a_dll_of_the_same_name_in_system32(
     wine: Wine, loader: Path, site: Path, steps: tuple[str, ...], lines: list[str]
 ) -> None:
     assert act(wine, loader, site, steps) == lines
@@ -154,7 +154,7 @@ def places(site: Path, lines: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("other_rocm")
-def test_rocm_sdk_loads_its_own_runtime_though_the_driver_has_one(
+def test_rocm_sdk_loads_its_own_runtime_instead_of_the_driver_copy(
     wine: Wine, loader: Path, installed_windows_sample: Path
 ) -> None:
     site = installed_windows_sample
@@ -172,7 +172,7 @@ def test_rocm_sdk_loads_its_own_runtime_though_the_driver_has_one(
 
 
 @pytest.mark.usefixtures("other_rocm")
-def test_without_rocm_sdk_the_runtime_of_the_driver_is_taken(
+def test_without_rocm_sdk_the_driver_runtime_is_loaded(
     wine: Wine, loader: Path, installed_windows_sample: Path
 ) -> None:
     site = installed_windows_sample
@@ -182,7 +182,7 @@ def test_without_rocm_sdk_the_runtime_of_the_driver_is_taken(
     assert lines == ["hipblas.dll: loaded", "amdhip64_7.dll: C:\\windows\\system32\\amdhip64_7.dll"]
 
 
-def test_every_public_library_loads_in_the_order_of_rocm_sdk(
+def test_every_public_library_loads_in_the_order_that_rocm_sdk_uses(
     wine: Wine, loader: Path, installed_windows_sample: Path
 ) -> None:
     site = installed_windows_sample
@@ -198,7 +198,7 @@ __declspec(dllexport) int torch_step(void) { return rocsolver_richardson_step(0,
 """
 
 
-def test_a_framework_finds_libraries_that_have_no_public_name(
+def test_a_framework_finds_libraries_without_a_public_name(
     wine: Wine, loader: Path, compile_for_windows: Compiler, installed_windows_sample: Path, tmp_path: Path
 ) -> None:
     site = installed_windows_sample

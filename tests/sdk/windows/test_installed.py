@@ -51,12 +51,12 @@ def run(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
-def test_targets_and_version_are_those_of_the_packages(site: Path) -> None:
+def test_targets_and_version_match_the_packages(site: Path) -> None:
     assert run(site, "targets").stdout == "gfx1030;gfx1100\n"
     assert run(site, "version").stdout.startswith("7.")
 
 
-def test_init_makes_a_tree_without_links_in_which_all_paths_are(site: Path) -> None:
+def test_init_creates_a_tree_without_symlinks_that_contains_all_paths(site: Path) -> None:
     links = json.loads((site / "rocm_sdk_devel/_links.json").read_text())["links"]
     done = run(site, "init")
     root = site / "_rocm_sdk_devel"
@@ -68,7 +68,7 @@ def test_init_makes_a_tree_without_links_in_which_all_paths_are(site: Path) -> N
     assert run(site, "path", "--bin").stdout == f"{root}/bin\n"
 
 
-def test_the_self_test_loads_every_dll_and_looks_for_the_launchers_of_scripts(site: Path) -> None:
+def test_the_self_test_loads_every_dll_and_checks_the_script_launchers(site: Path) -> None:
     done = run(site, "test")
     lines = done.stdout.splitlines()
     assert done.stderr == ""
@@ -80,7 +80,7 @@ def test_the_self_test_loads_every_dll_and_looks_for_the_launchers_of_scripts(si
     assert "          the console script hipcc doesn't exist, or doesn't belong to core" in lines
 
 
-def test_the_doctor_names_the_dlls_of_the_system_that_this_machine_lacks(site: Path) -> None:
+def test_the_doctor_names_missing_system_dlls(site: Path) -> None:
     done = run(site, "doctor", "--json")
     findings = json.loads(done.stdout)["findings"]
     missing = [finding["text"].partition(",")[0] for finding in findings if " is not in any of " in finding["text"]]
@@ -92,7 +92,7 @@ def test_the_doctor_names_the_dlls_of_the_system_that_this_machine_lacks(site: P
     ]
 
 
-def test_names_that_frameworks_use_are_there(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_that_frameworks_use_exist(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "rocm_sdk"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(site)

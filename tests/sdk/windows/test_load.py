@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOT_FOUND = OSError(22, "The specified module could not be found", None, 126)
 
 
-def test_what_a_library_needs_is_loaded_before_it_by_absolute_paths(site: WindowsSite) -> None:
+def test_dependencies_are_loaded_before_a_library_by_absolute_path(site: WindowsSite) -> None:
     site.load("rocm_sdk").preload_libraries("hipblas")
     assert site.names("load") == [
         "_rocm_sdk_core/bin/amd_comgr0713.dll",
@@ -29,7 +29,7 @@ def test_what_a_library_needs_is_loaded_before_it_by_absolute_paths(site: Window
     ]
 
 
-def test_folders_of_all_packages_are_added_before_anything_is_loaded_and_once(site: WindowsSite) -> None:
+def test_folders_of_all_packages_are_added_once_before_loading(site: WindowsSite) -> None:
     sdk = site.load("rocm_sdk")
     sdk.preload_libraries("amd_comgr")
     sdk.initialize_process(preload_shortnames=["hipblas"])
@@ -58,12 +58,12 @@ def test_handles_of_added_folders_are_kept(site: WindowsSite) -> None:
     assert all(handle is not None for handle in kept.values())
 
 
-def test_the_library_of_a_name_is_not_another_whose_name_holds_it(site: WindowsSite) -> None:
+def test_a_library_name_does_not_match_a_longer_name_that_contains_it(site: WindowsSite) -> None:
     found = site.load("rocm_sdk").find_libraries("hipblas", "hipblaslt", "amd_comgr")
     assert [path.name for path in found] == ["hipblas.dll", "libhipblaslt.dll", "amd_comgr0713.dll"]
 
 
-def test_the_library_for_a_gpu_is_left_out_where_its_package_is_not_installed(site: WindowsSite) -> None:
+def test_the_library_for_a_gpu_is_left_out_if_its_package_is_not_installed(site: WindowsSite) -> None:
     assert site.load("rocm_sdk").find_libraries("miopen-gfx1151") == []
     site.write_dlls(MIOpenCKGroupedConv_gfx1151=["amdhip64_7.dll"])
     [path] = site.load("rocm_sdk").find_libraries("miopen-gfx1151")
@@ -83,7 +83,7 @@ def searched(site: WindowsSite, first: str, second: str) -> str:
     return f"{site.path}/{first}/bin, {system}/Python, {site.path}/{second}/bin, {system}"
 
 
-def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(site: WindowsSite) -> None:
+def test_a_missing_dll_is_reported_with_its_importer_and_the_searched_folders(site: WindowsSite) -> None:
     path = site.path / "_rocm_sdk_core/bin/amdhip64_7.dll"
     site.write(
         "_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "amd_comgr0713.dll", "rocm_kpack.dll", "KERNEL32.dll")
@@ -95,21 +95,21 @@ def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(si
     )
 
 
-def test_a_dll_that_is_missing_further_down_is_named(site: WindowsSite) -> None:
+def test_a_missing_indirect_dll_is_reported(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "gone.dll"))
     assert "gone.dll, which amd_comgr0713.dll needs, is not in any of these folders: " in fail(
         site, "hipblas.dll", "hipblas"
     )
 
 
-def test_a_missing_dll_of_the_packages_comes_with_the_command_that_installs_it(site: WindowsSite) -> None:
+def test_a_missing_packaged_dll_is_reported_with_the_install_command(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "rocblas.dll"))
     (site.path / "_rocm_sdk_libraries/bin/rocblas.dll").unlink()
     message = fail(site, "amdhip64_7.dll", "amdhip64")
     assert message.endswith(f'. Install it with: pip install "rocm[libraries]==7.2.0" {FROM_INDEX}')
 
 
-def test_missing_dlls_of_several_packages_come_with_one_command_after_all_else(site: WindowsSite) -> None:
+def test_missing_dlls_of_several_packages_are_reported_with_one_final_command(site: WindowsSite) -> None:
     site.write(
         "_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "amdhip64_7.dll", "rocblas.dll", "MSVCP140.dll")
     )
@@ -123,13 +123,13 @@ def test_missing_dlls_of_several_packages_come_with_one_command_after_all_else(s
 
 
 @pytest.mark.parametrize("name", ["MSVCP140.dll", "VCRUNTIME140_1.dll", "vcomp140.dll"])
-def test_a_missing_dll_of_visual_c_comes_with_what_brings_it(site: WindowsSite, name: str) -> None:
+def test_a_missing_visual_c_dll_is_reported_with_the_redistributable_to_install(site: WindowsSite, name: str) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", name))
     message = fail(site, "amd_comgr0713.dll", "amd_comgr")
     assert message.endswith(". Install the Microsoft Visual C++ Redistributable for x64.")
 
 
-def test_api_sets_and_what_the_process_has_already_are_not_missing(site: WindowsSite) -> None:
+def test_api_sets_and_dlls_already_in_the_process_are_not_missing(site: WindowsSite) -> None:
     # Given an import of no file, and one that python.exe brought from its own folder
     site.write(
         "_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "api-ms-win-crt-heap-l1-1-0.dll", "ucrtbase.dll")
@@ -150,9 +150,7 @@ def test_api_sets_and_what_the_process_has_already_are_not_missing(site: Windows
     ],
     ids=["cut", "ELF", "cut table", "32 bits"],
 )
-def test_a_damaged_dll_is_named_with_the_command_that_installs_it_again(
-    site: WindowsSite, data: bytes, fault: str
-) -> None:
+def test_a_damaged_dll_is_reported_with_the_reinstall_command(site: WindowsSite, data: bytes, fault: str) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", data)
     assert fail(site, "amd_comgr0713.dll", "amd_comgr") == (
         f"{site.path}/_rocm_sdk_core/bin/amd_comgr0713.dll can't be loaded: amd_comgr0713.dll can't be read: {fault}. "
@@ -160,12 +158,12 @@ def test_a_damaged_dll_is_named_with_the_command_that_installs_it_again(
     )
 
 
-def test_dlls_that_need_one_another_are_no_endless_search(site: WindowsSite) -> None:
+def test_circular_dll_imports_do_not_cause_an_endless_search(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "amdhip64_7.dll"))
     assert "amdhip64_7.dll can't be loaded: [Errno 22]" in fail(site, "amdhip64_7.dll", "amdhip64")
 
 
-def test_a_path_that_the_loader_does_not_take_is_explained_by_its_length(site: WindowsSite, tmp_path: Path) -> None:
+def test_a_path_that_the_loader_rejects_is_explained_by_its_length(site: WindowsSite, tmp_path: Path) -> None:
     missing = site.load("rocm_sdk._dlls")
     path = tmp_path / ("d" * 200) / ("e" * 60) / "hipblas.dll"
     text = missing.explain_failure(path, NOT_FOUND, [], site.calls)
@@ -175,7 +173,7 @@ def test_a_path_that_the_loader_does_not_take_is_explained_by_its_length(site: W
     )
 
 
-def test_a_driver_s_dll_that_came_first_is_told(site: WindowsSite) -> None:
+def test_a_previously_loaded_driver_dll_causes_a_warning(site: WindowsSite) -> None:
     site.calls.loaded["amdhip64_7.dll"] = str(site.path.parent / "System32/amdhip64_7.dll")
     text = (
         f"amdhip64_7.dll was loaded from {site.path.parent}/System32/amdhip64_7.dll before rocm_sdk could load "
@@ -186,14 +184,14 @@ def test_a_driver_s_dll_that_came_first_is_told(site: WindowsSite) -> None:
         site.load("rocm_sdk").preload_libraries("amdhip64")
 
 
-def test_a_dll_of_the_packages_that_came_first_is_nothing_to_warn_of(site: WindowsSite) -> None:
+def test_a_previously_loaded_packaged_dll_causes_no_warning(site: WindowsSite) -> None:
     site.calls.loaded["amdhip64_7.dll"] = str(site.path / "_rocm_sdk_core/bin/amdhip64_7.dll")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         site.load("rocm_sdk").preload_libraries("amdhip64")
 
 
-def test_names_that_are_not_there_are_refused_before_anything_is_loaded(site: WindowsSite) -> None:
+def test_unknown_names_are_refused_before_anything_is_loaded(site: WindowsSite) -> None:
     with pytest.raises(
         ModuleNotFoundError, match=r"^Unknown ROCm library 'hipblass'\. Known libraries: amd_comgr, amdhip64, "
     ):

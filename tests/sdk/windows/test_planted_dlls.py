@@ -29,7 +29,7 @@ def below(request: pytest.FixtureRequest, site: WindowsSite) -> Path:
 
 
 @pytest.mark.usefixtures("below")
-def test_no_folder_below_is_one_in_which_dlls_are_looked_for(site: WindowsSite) -> None:
+def test_subfolders_of_package_folders_are_not_searched_for_dlls(site: WindowsSite) -> None:
     site.load("rocm_sdk").initialize_process(preload_shortnames=["rocblas"])
     assert site.names("add") == ["_rocm_sdk_core/bin", "_rocm_sdk_libraries/bin"]
     assert site.names("load") == [
@@ -40,7 +40,7 @@ def test_no_folder_below_is_one_in_which_dlls_are_looked_for(site: WindowsSite) 
 
 
 @pytest.mark.usefixtures("below")
-def test_a_dll_below_does_not_stand_for_the_package_s_that_is_gone(site: WindowsSite) -> None:
+def test_a_dll_in_a_subfolder_does_not_replace_a_missing_packaged_dll(site: WindowsSite) -> None:
     (site.path / "_rocm_sdk_core/bin/amdhip64_7.dll").unlink()
     text = f"nothing matches 'amdhip64_7.dll' in {site.path}/_rocm_sdk_core/bin. Reinstall the package."
     with pytest.raises(FileNotFoundError, match=re.escape(text)):
@@ -50,7 +50,7 @@ def test_a_dll_below_does_not_stand_for_the_package_s_that_is_gone(site: Windows
     assert site.names("load") == []
 
 
-def test_a_folder_of_a_dll_s_name_does_not_stand_for_it(site: WindowsSite) -> None:
+def test_a_folder_named_like_a_dll_does_not_replace_the_dll(site: WindowsSite) -> None:
     (site.path / "_rocm_sdk_core/bin/amdhip64_7.dll").unlink()
     site.write("_rocm_sdk_core/bin/amdhip64_7.dll/amdhip64_7.dll", pe_file("amdhip64_7.dll"))
     with pytest.raises(FileNotFoundError, match=r"nothing matches 'amdhip64_7\.dll'"):
@@ -58,7 +58,7 @@ def test_a_folder_of_a_dll_s_name_does_not_stand_for_it(site: WindowsSite) -> No
 
 
 @pytest.mark.usefixtures("below")
-def test_a_dll_below_does_not_keep_one_from_being_called_missing(site: WindowsSite) -> None:
+def test_a_dll_in_a_subfolder_does_not_hide_a_missing_dll(site: WindowsSite) -> None:
     (site.path / "_rocm_sdk_core/bin/amd_comgr0713.dll").unlink()
     site.calls.broken["amdhip64_7.dll"] = OSError(22, "The specified module could not be found", None, 126)
     load = site.load("rocm_sdk._dlls")
@@ -69,7 +69,7 @@ def test_a_dll_below_does_not_keep_one_from_being_called_missing(site: WindowsSi
         load.load_dll(site.path / "_rocm_sdk_core/bin/amdhip64_7.dll", platform)
 
 
-def test_a_dll_below_that_the_process_has_already_is_told(site: WindowsSite, below: Path) -> None:
+def test_an_already_loaded_dll_from_a_subfolder_causes_a_warning(site: WindowsSite, below: Path) -> None:
     site.calls.loaded["amdhip64_7.dll"] = str(below / "amdhip64_7.dll")
     with pytest.warns(RuntimeWarning, match=re.escape(f"amdhip64_7.dll was loaded from {below}/amdhip64_7.dll before")):
         site.load("rocm_sdk").preload_libraries("amdhip64")
@@ -89,7 +89,7 @@ def hostile(site: WindowsSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.usefixtures("hostile")
-def test_no_folder_of_the_working_directory_is_one_in_which_dlls_are_looked_for(site: WindowsSite) -> None:
+def test_folders_in_the_working_directory_are_not_searched_for_dlls(site: WindowsSite) -> None:
     site.load("rocm_sdk").initialize_process(preload_shortnames=["amdhip64"])
     assert site.names("add") == ["_rocm_sdk_core/bin"]
     with pytest.raises(ModuleNotFoundError, match="ROCm libraries not installed: rocblas "):
@@ -98,7 +98,7 @@ def test_no_folder_of_the_working_directory_is_one_in_which_dlls_are_looked_for(
 
 
 @pytest.mark.usefixtures("hostile")
-def test_a_dll_in_the_working_directory_does_not_keep_one_from_being_called_missing(site: WindowsSite) -> None:
+def test_a_dll_in_the_working_directory_does_not_hide_a_missing_dll(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("amd_comgr0713.dll", "rocblas.dll"))
     site.calls.broken["amd_comgr0713.dll"] = OSError(22, "The specified module could not be found", None, 126)
     with pytest.raises(

@@ -24,7 +24,7 @@ def windows(calls: Any) -> Windows:
     return Windows(calls)
 
 
-def test_a_lock_is_waited_for_however_long_another_holds_it(windows: Windows, calls: Any, tmp_path: Path) -> None:
+def test_a_lock_waits_as_long_as_another_process_holds_it(windows: Windows, calls: Any, tmp_path: Path) -> None:
     # Given that the C library itself would give up after ten seconds
     calls.refusals = 300
     with (tmp_path / "lock").open("w+b") as file, windows.locked(file):
@@ -33,7 +33,7 @@ def test_a_lock_is_waited_for_however_long_another_holds_it(windows: Windows, ca
     assert calls.asked[-1] == ("unlock", "byte 1073741824")
 
 
-def test_a_lock_is_given_back_after_an_error(windows: Windows, calls: Any, tmp_path: Path) -> None:
+def test_a_lock_is_released_after_an_error(windows: Windows, calls: Any, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), (tmp_path / "lock").open("w+b") as file, windows.locked(file):
         raise KeyboardInterrupt
     assert calls.asked[-1] == ("unlock", "byte 1073741824")
@@ -51,24 +51,24 @@ def fail_times(count: int, error: Exception) -> Callable[[], str]:
     return act
 
 
-def test_what_another_program_has_open_is_tried_again(windows: Windows, calls: Any) -> None:
+def test_a_file_in_use_by_another_program_is_retried(windows: Windows, calls: Any) -> None:
     assert windows.retry(fail_times(3, PermissionError(13, "used by another process"))) == "done"
     assert calls.asked == [("pause", "0.05"), ("pause", "0.1"), ("pause", "0.2")]
 
 
-def test_what_stays_in_use_is_an_error_after_three_seconds(windows: Windows, calls: Any) -> None:
+def test_a_file_that_stays_in_use_is_an_error_after_three_seconds(windows: Windows, calls: Any) -> None:
     with pytest.raises(PermissionError):
         windows.retry(fail_times(99, PermissionError(13, "used by another process")))
     assert sum(float(seconds) for _, seconds in calls.asked) == pytest.approx(3.15)
 
 
-def test_other_errors_are_not_waited_for(windows: Windows, calls: Any) -> None:
+def test_other_errors_are_not_retried(windows: Windows, calls: Any) -> None:
     with pytest.raises(FileNotFoundError):
         windows.retry(fail_times(1, FileNotFoundError()))
     assert calls.asked == []
 
 
-def test_a_folder_takes_the_place_of_an_empty_one(windows: Windows, tmp_path: Path) -> None:
+def test_a_folder_replaces_an_empty_folder(windows: Windows, tmp_path: Path) -> None:
     for name in ("new/lib", "place"):
         (tmp_path / name).mkdir(parents=True)
     windows.move_folder(tmp_path / "new", tmp_path / "place")
@@ -84,7 +84,7 @@ def test_a_folder_takes_the_place_of_an_empty_one(windows: Windows, tmp_path: Pa
         ("/venv/lib", "/venv/lib"),
     ],
 )
-def test_paths_of_any_length_have_a_prefix_that_people_do_not_see(windows: Windows, path: str, extended: str) -> None:
+def test_paths_get_an_extended_prefix_that_messages_omit(windows: Windows, path: str, extended: str) -> None:
     assert str(windows.extended(Path(path))) == extended
     assert windows.plain(f"{extended}: incomplete") == f"{path.removeprefix(chr(92) * 2 + '?' + chr(92))}: incomplete"
 
@@ -107,11 +107,13 @@ def test_paths_of_any_length_have_a_prefix_that_people_do_not_see(windows: Windo
         (".device-gfx1151/..", ""),
     ],
 )
-def test_names_that_windows_has_not_are_told_with_what_is_wrong(windows: Windows, path: str, fault: str) -> None:
+def test_names_that_are_invalid_on_windows_are_reported_with_the_reason(
+    windows: Windows, path: str, fault: str
+) -> None:
     assert windows.name_fault(path) == fault
 
 
-def test_elsewhere_names_and_paths_are_as_they_are() -> None:
+def test_names_and_paths_are_unchanged_on_other_systems() -> None:
     posix = Posix()
     assert (posix.name_fault("gfx90a:xnack+.kpack"), posix.extended(Path("/a")), posix.plain("a")) == (
         "",

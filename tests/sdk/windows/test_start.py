@@ -72,7 +72,7 @@ def run(scripts: ModuleType, name: str, starter: Starter, monkeypatch: pytest.Mo
     return ended.value.code
 
 
-def test_a_script_runs_the_program_of_its_package_with_the_words_as_they_are(
+def test_a_script_runs_the_program_of_its_package_with_unchanged_arguments(
     scripts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starter = Starter()
@@ -80,7 +80,7 @@ def test_a_script_runs_the_program_of_its_package_with_the_words_as_they_are(
     assert starter.command == [str(tmp_path / "_rocm_sdk_core/bin/hipcc.exe"), *AWKWARD]
 
 
-def test_a_program_that_its_package_lacks_is_named(
+def test_a_program_missing_from_its_package_is_reported(
     scripts: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"gone: {tmp_path}/_rocm_sdk_core/bin/x is missing. Reinstall the package."
@@ -99,7 +99,7 @@ def test_a_program_that_its_package_lacks_is_named(
         (0xC000013A, -1073741510),
     ],
 )
-def test_the_exit_code_is_the_program_s_whole(code: int, passed_on: int, tmp_path: Path) -> None:
+def test_the_complete_exit_code_of_the_program_is_returned(code: int, passed_on: int, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         Starter(code).start(tmp_path / "x.exe", [])
     assert ended.value.code == passed_on
@@ -119,7 +119,7 @@ def test_programs_end_with_exe(name: str, found: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_subprocess_which_takes_long_to_import_is_left_to_the_starter_of_windows() -> None:
+def test_the_windows_starter_avoids_importing_subprocess() -> None:
     code = f"import sys; sys.path.append({str(SDK)!r}); from rocm_sdk_core._start import this_starter; this_starter()"
     shown = f"{code}; print('subprocess' in sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", shown], capture_output=True, text=True, check=False)
@@ -166,7 +166,7 @@ class Kernel:
         return self._call("assign")
 
 
-def test_the_program_ends_when_the_script_is_ended() -> None:
+def test_the_program_ends_if_the_script_is_killed() -> None:
     kernel = Kernel()
     assert end_together(5, kernel)
     assert kernel.called == ["create", "limit", "assign"]
@@ -177,7 +177,7 @@ def test_the_program_ends_when_the_script_is_ended() -> None:
     ("failing", "called"),
     [("create", ["create"]), ("limit", ["create", "limit"]), ("assign", ["create", "limit", "assign"])],
 )
-def test_where_windows_refuses_a_job_the_program_goes_on(failing: str, called: list[str]) -> None:
+def test_the_program_continues_if_windows_refuses_a_job(failing: str, called: list[str]) -> None:
     kernel = Kernel(failing)
     assert not end_together(5, kernel)
     assert kernel.called == called
@@ -195,6 +195,8 @@ int main(void) { return 0; }
 
 
 @pytest.mark.slow
-def test_the_layout_of_limits_is_that_of_the_headers_of_windows(compile_for_windows: Compiler, tmp_path: Path) -> None:
+def test_the_layout_of_the_job_limits_matches_the_windows_headers(
+    compile_for_windows: Compiler, tmp_path: Path
+) -> None:
     (tmp_path / "layout.c").write_text(LAYOUT)
     assert compile_for_windows.program(tmp_path / "layout.c", tmp_path / "layout.exe").exists()

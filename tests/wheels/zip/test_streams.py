@@ -65,7 +65,7 @@ def _open_content(member: ZipMember) -> None:
     ],
     ids=["hashed", "read", "opened", "opened without its hash", "copied"],
 )
-def test_a_member_hidden_behind_the_end_of_packed_bytes_is_refused(
+def test_a_member_hidden_after_the_end_of_packed_bytes_is_refused(
     tmp_path: Path, unpack: Callable[[ZipMember], object], flags: int
 ) -> None:
     member = _only(tmp_path / "a.zip", _with_hidden(flags))
@@ -77,7 +77,7 @@ def test_a_member_hidden_behind_the_end_of_packed_bytes_is_refused(
     )
 
 
-def test_a_wheel_with_a_hidden_member_does_not_get_into_an_index(tmp_path: Path) -> None:
+def test_a_wheel_with_a_hidden_member_is_not_indexed(tmp_path: Path) -> None:
     path = tmp_path / "a-1-py3-none-any.whl"
     path.write_bytes(raw_zip(_with_hidden(8), RawMember(b"a-1.dist-info/RECORD", b"a,,\na-1.dist-info/RECORD,,\n")))
     with pytest.raises((InputError, ProblemsError), match="has extra bytes after the end"):
@@ -85,7 +85,7 @@ def test_a_wheel_with_a_hidden_member_does_not_get_into_an_index(tmp_path: Path)
 
 
 @pytest.mark.parametrize("size", [(1 << 20) + 1, 3 << 20], ids=["a byte", "several pieces"])
-def test_what_is_hidden_is_found_behind_the_first_piece_that_is_read(tmp_path: Path, size: int) -> None:
+def test_hidden_bytes_are_found_after_the_first_piece(tmp_path: Path, size: int) -> None:
     content = bytes((1 << 20) - 5 * 17)
     packed = deflated(content, 0)
     assert len(packed) == 1 << 20
@@ -94,7 +94,7 @@ def test_what_is_hidden_is_found_behind_the_first_piece_that_is_read(tmp_path: P
         digest_member(member)
 
 
-def test_packed_bytes_that_do_not_say_where_they_end_are_refused(tmp_path: Path) -> None:
+def test_packed_bytes_without_an_end_marker_are_refused(tmp_path: Path) -> None:
     # The end mark of deflate lacks: a whole block that is not the last.
     unended = b"\0" + len(TEXT).to_bytes(2, "little") + (len(TEXT) ^ 0xFFFF).to_bytes(2, "little") + TEXT
     member = _only(tmp_path / "a.zip", RawMember(b"a", TEXT, unended, 8))
@@ -116,7 +116,7 @@ def test_packed_bytes_that_do_not_say_where_they_end_are_refused(tmp_path: Path)
         ),
     ],
 )
-def test_a_stored_member_of_another_packed_size_is_refused(tmp_path: Path, member: RawMember, found: str) -> None:
+def test_a_stored_member_with_a_different_packed_size_is_refused(tmp_path: Path, member: RawMember, found: str) -> None:
     with pytest.raises(InputError) as caught:
         _only(tmp_path / "a.zip", member)
     assert found in str(caught.value)
@@ -137,7 +137,7 @@ def _stream(behind: bytes, extra: bytes = b"") -> RawMember:
         pytest.param(RawMember(b"a", TEXT, deflated(TEXT), 8, directory_flags=8), id="none, only in the directory"),
     ],
 )
-def test_the_descriptors_that_writers_make_are_read(tmp_path: Path, member: RawMember) -> None:
+def test_common_data_descriptors_are_read(tmp_path: Path, member: RawMember) -> None:
     assert read_member(_only(tmp_path / "a.zip", member)) == TEXT
 
 
@@ -153,7 +153,7 @@ def test_the_descriptors_that_writers_make_are_read(tmp_path: Path, member: RawM
         pytest.param(STREAM.descriptor("<4sI2Q"), id="64 bits that nothing announces"),
     ],
 )
-def test_a_stream_without_its_own_descriptor_is_refused(tmp_path: Path, behind: bytes) -> None:
+def test_a_stream_without_its_data_descriptor_is_refused(tmp_path: Path, behind: bytes) -> None:
     with pytest.raises(InputError) as caught:
         _only(tmp_path / "a.zip", _stream(behind))
     assert str(caught.value) == (
@@ -162,12 +162,12 @@ def test_a_stream_without_its_own_descriptor_is_refused(tmp_path: Path, behind: 
     )
 
 
-def test_a_descriptor_of_32_bits_where_64_are_announced_is_refused(tmp_path: Path) -> None:
+def test_a_32_bit_descriptor_is_refused_if_64_bits_are_announced(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="isn't followed by exactly its data descriptor"):
         _only(tmp_path / "a.zip", _stream(STREAM.descriptor(), LARGE_EXTRA))
 
 
-def test_a_descriptor_that_only_the_directory_announces_is_refused(tmp_path: Path) -> None:
+def test_a_descriptor_announced_only_in_the_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="bytes 47 to 63 don't belong to any member"):
         _only(
             tmp_path / "a.zip",

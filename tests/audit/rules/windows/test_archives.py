@@ -30,22 +30,22 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_an_archive_of_another_package_is_found_from_bin() -> None:
+def test_an_archive_in_another_package_is_found_from_the_bin_folder() -> None:
     library = dll("_rocm_sdk_libraries/bin/rocsparse.dll", archives=(PATH,))
     assert find(tree((LIBRARIES, [library]), (DEVICE, [data(ARCHIVE)])), select=("image-*",)) == []
 
 
-def test_packages_with_archives_need_not_be_given_unless_nothing_else_is_installed() -> None:
+def test_missing_packages_with_archives_are_an_error_only_in_a_closed_set() -> None:
     audited = one(dll("_rocm_sdk_libraries/bin/rocsparse.dll", archives=(PATH,)), owner=LIBRARIES)
     assert find(audited) == []
     assert [finding.rule for finding in find(audited, closed=True)] == ["image-archives"]
 
 
-def test_archives_that_are_gone_from_a_folder_are_told_if_it_is_all_there_is() -> None:
+def test_archives_missing_from_a_folder_are_an_error_only_in_a_closed_set() -> None:
     folder = Distribution(name="", version="", source="prefix", dist_info="")
     audited = tree((folder, [dll("bin/rocblas.dll", archives=(PATH,))]))
     assert find(audited, select=("image-*",)) == []
@@ -54,7 +54,7 @@ def test_archives_that_are_gone_from_a_folder_are_told_if_it_is_all_there_is() -
     assert finding.found.endswith("which no given package has")
 
 
-def test_archives_have_to_be_in_an_environment() -> None:
+def test_archives_must_be_installed_in_an_environment() -> None:
     owner = Distribution(name="demo", version="1.0", source="demo", dist_info="demo-1.0.dist-info")
     files = [dll("demo/a.dll", archives=(PATH,)), data("demo-1.0.dist-info/INSTALLER")]
     audited = tree((owner, files))
@@ -70,17 +70,17 @@ def test_archives_have_to_be_in_an_environment() -> None:
         ("../../../.kpack/a_@GFXARCH@.kpack", "is outside the installed files"),
     ],
 )
-def test_paths_that_lead_nowhere_are_found(path: str, problem: str) -> None:
+def test_archive_paths_that_cannot_exist_are_reported(path: str, problem: str) -> None:
     (finding,) = find(one(dll("_rocm_sdk_libraries/bin/a.dll", archives=(path,)), owner=LIBRARIES))
     assert finding.found.endswith(f", which {problem}")
 
 
-def test_a_later_path_may_lead_to_the_archives() -> None:
+def test_any_of_several_archive_paths_may_exist() -> None:
     library = dll("_rocm_sdk_libraries/bin/a.dll", archives=("/build/x.kpack", PATH))
     assert find(one(library, data(ARCHIVE), owner=LIBRARIES)) == []
 
 
-def test_what_a_file_says_wrongly_of_its_archives_is_told() -> None:
+def test_a_file_with_inconsistent_archive_information_is_reported() -> None:
     library = dll("demo/a.dll", kpack_fault="has a section .kpackrf, but no wrapper that points to a kpack archive")
     assert brief(find(one(library, owner=windows_package()))) == [
         (

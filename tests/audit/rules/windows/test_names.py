@@ -43,7 +43,7 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
@@ -53,27 +53,27 @@ def test_a_path_of_300_characters_is_an_error() -> None:
     assert finding.found == "has a path of 300 characters, which leaves 0 for the path of site-packages"
 
 
-def test_the_longest_path_of_a_package_stands_for_the_others() -> None:
+def test_only_the_longest_path_of_a_package_is_reported() -> None:
     (finding,) = find(one(data(LONG), data(LONG[:-1]), data("demo/a"), owner=windows_package()))
     assert finding.found.endswith(
         "leaves 70 for the path of site-packages; paths of 1 more file also leave fewer than 80"
     )
 
 
-def test_the_settings_say_how_long_the_path_of_site_packages_may_be() -> None:
+def test_the_settings_limit_the_length_of_the_site_packages_path() -> None:
     audited = one(data(LONG), owner=windows_package())
     assert find(audited, site_packages_length=70) == []
     assert len(find(audited, site_packages_length=71)) == 1
 
 
-def test_a_name_that_differs_in_case_from_another_package_is_found_once() -> None:
+def test_a_case_conflict_between_two_packages_is_reported_once() -> None:
     audited = tree((windows_package("one"), [data("shared/A")]), (windows_package("two"), [data("shared/a")]))
     assert brief(find(audited)) == [
         ("windows-case", "shared/A", "differs from shared/a only in case: Windows treats these paths as one file")
     ]
 
 
-def test_packages_for_linux_may_have_such_names() -> None:
+def test_linux_packages_may_have_names_that_windows_refuses() -> None:
     assert find(one(data("demo/a:b"), data("demo/A:B"), data(f"demo/{'x' * 250}"), library("demo/a.so"))) == []
 
 
@@ -86,7 +86,7 @@ IN_CASE = [data("pure/aux.py"), data("pure/Name.py"), data("pure/name.py")]
     [[], [(windows_package(), [dll("demo/a.dll")])], [(package(), [library("demo/a.so")])]],
     ids=["alone", "beside one for Windows", "beside one for Linux"],
 )
-def test_windows_takes_wheels_for_any_platform(beside: list[tuple[Distribution, list[InstalledFile]]]) -> None:
+def test_wheels_for_any_platform_must_suit_windows(beside: list[tuple[Distribution, list[InstalledFile]]]) -> None:
     found = find(tree((PURE, IN_CASE), *beside))
     assert [(finding.rule, finding.path) for finding in found] == [
         ("windows-case", "pure/Name.py"),
@@ -94,7 +94,7 @@ def test_windows_takes_wheels_for_any_platform(beside: list[tuple[Distribution, 
     ]
 
 
-def test_windows_takes_no_wheel_that_has_code_for_linux() -> None:
+def test_wheels_with_linux_code_need_not_suit_windows() -> None:
     found = find(tree((PURE, [*IN_CASE, library("pure/a.so")])))
     assert [finding.rule for finding in found if finding.rule.startswith("windows")] == []
 
@@ -151,17 +151,17 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
         ),
     ],
 )
-def test_development_files_that_are_packed_are_judged_by_what_they_become(
+def test_packed_development_files_are_checked_under_their_expanded_paths(
     audited: Tree, rule: str, file: str, found: str
 ) -> None:
     assert brief(find(audited)) == [(rule, file, found)]
 
 
-def test_each_packed_name_that_windows_refuses_has_a_finding_of_its_own() -> None:
+def test_each_packed_name_that_windows_refuses_is_a_separate_finding() -> None:
     findings = find(packed(("_rocm_sdk_devel/aux.h", "_rocm_sdk_devel/nul")))
     assert len({finding.fingerprint for finding in findings}) == 2
 
 
-def test_what_is_expanded_already_does_not_clash_with_the_manifest() -> None:
+def test_expanded_files_do_not_clash_with_their_manifest() -> None:
     files = [data(MANIFEST, devel_paths=("bin/a.h",)), data("_rocm_sdk_devel/bin/a.h")]
     assert find(one(*files, owner=windows_package("rocm-sdk-devel"))) == []

@@ -46,28 +46,28 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("rule", BREACHES)
-def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+def test_a_breach_of_a_rule_is_the_only_finding(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
 @pytest.mark.parametrize("name", ["a.lib", "liba.lib"])
-def test_an_import_library_beside_the_right_one_is_told_so(name: str) -> None:
+def test_a_mingw_import_library_next_to_an_msvc_library_is_reported_as_such(name: str) -> None:
     audited = one(data("demo/lib/liba.dll.a"), data(f"demo/lib/{name}"), owner=windows_package())
     assert [finding.found for finding in find(audited)] == [
         f"is a MinGW import library, next to {name}: Visual C++ and CMake search for {name}"
     ]
 
 
-def test_import_libraries_of_extension_modules_are_of_no_use_to_anybody() -> None:
+def test_import_libraries_of_extension_modules_are_ignored() -> None:
     module, library = dll("demo/_c.cp312-win_amd64.pyd"), data("demo/_c.cp312-win_amd64.dll.a")
     assert find(one(module, library, owner=windows_package())) == []
 
 
-def test_copies_in_one_package_do_not_clash() -> None:
+def test_copies_of_a_dll_in_one_package_do_not_clash() -> None:
     assert find(one(dll("demo/a/x.dll"), dll("demo/b/x.dll"), owner=windows_package())) == []
 
 
-def test_extension_modules_of_one_name_do_not_clash() -> None:
+def test_extension_modules_with_the_same_name_do_not_clash() -> None:
     audited = tree(
         (windows_package("one"), [dll("one/_c.pyd")]),
         (windows_package("two"), [dll("two/_c.pyd")]),
@@ -75,21 +75,21 @@ def test_extension_modules_of_one_name_do_not_clash() -> None:
     assert find(audited) == []
 
 
-def test_extension_modules_may_be_linked_as_anything() -> None:
+def test_extension_modules_may_have_any_internal_name() -> None:
     assert find(one(dll("demo/_rust.pyd", linked_as="cryptography_rust.dll"), owner=windows_package())) == []
 
 
-def test_a_name_that_delvewheel_made_is_no_other_name() -> None:
+def test_a_name_mangled_by_delvewheel_is_accepted() -> None:
     audited = one(dll("demo/zlib-0123456789abcdef0123456789abcdef.dll", linked_as="zlib.dll"), owner=windows_package())
     assert find(audited) == []
 
 
-def test_a_circle_in_one_folder_is_no_matter() -> None:
+def test_an_import_cycle_in_one_folder_is_accepted() -> None:
     audited = one(dll("_rocm_sdk_core/bin/a.dll", "b.dll"), dll("_rocm_sdk_core/bin/b.dll", "a.dll"), owner=CORE)
     assert find(audited) == []
 
 
-def test_a_circle_that_delay_loading_opens_is_none() -> None:
+def test_an_import_cycle_broken_by_delay_loading_is_accepted() -> None:
     audited = tree(
         (
             windows_package("rocm-sdk-core", requires=("rocm-sdk-libraries",)),
@@ -101,7 +101,7 @@ def test_a_circle_that_delay_loading_opens_is_none() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdefgh"))))
-def test_circles_are_the_strongly_connected_components(edges: dict[str, list[str]]) -> None:
+def test_cycles_are_the_strongly_connected_components(edges: dict[str, list[str]]) -> None:
     reached = {node: _reached(edges, node) for node in "abcdefgh"}
     together = {
         tuple(sorted(o for o in reached[n] if n in reached[o] or o == n)) for n in "abcdefgh" if n in reached[n]
@@ -120,6 +120,6 @@ def _reached(edges: dict[str, list[str]], node: str) -> set[str]:
     return found
 
 
-def test_a_chain_of_any_length_is_followed() -> None:
+def test_an_import_chain_of_any_length_is_followed() -> None:
     edges = {str(number): [str(number + 1)] for number in range(20_000)}
     assert find_circles(edges) == []
