@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _WITHOUT_MEMORY = ("failed to map", "Cannot allocate memory")
-"""Messages from the loader for C libraries and from the kernel. Python raises `MemoryError` or `SystemError`."""
+"""Error messages from the dynamic loader and from the kernel. Python raises `MemoryError` or `SystemError`."""
 
 
 def main() -> None:

@@ -1,12 +1,12 @@
-"""The public Python API: functions that have the same names as the commands and return values.
+"""The public Python API: functions that return values and have the same names as the commands.
 
 Only the names in ``__all__`` of this module are stable. All other modules of rocwheel are private and can change
 without notice.
 
 The functions print nothing and log their warnings. They raise `InputError` for input that can't be used, and
-`WorkError` for work that failed, for example, because of a full disk. They raise `ProblemsError` for several problems.
-All these errors are subclasses of `RocwheelError`. Returned values have the same field names as the commands' JSON
-documents.
+`WorkError` for work that failed, for example, because of a full disk. If there are several problems, they raise
+`ProblemsError`. All these errors are subclasses of `RocwheelError`. Returned values have the same field names as the
+commands' JSON documents.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOpti
 def promote(
     dist_dir: GivenPath, version: str | None, output: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
 ) -> PromotionResult:
-    """Write a folder's packages with a new version, without repacking them. The original files are kept.
+    """Write a folder's packages with a new version, without repacking them. The original files don't change.
 
     If a package can't be written, no packages are written.
 
@@ -235,7 +235,7 @@ def promote(
             wheels.
         version: The new version of ROCm, which must be later than the old version. `None` keeps the version.
         output: The folder for the packages with the new version. It is created if it doesn't exist.
-        targets: The GPU targets whose packages are kept, in any spelling. The default is all targets.
+        targets: The GPU targets whose packages are included, in any supported notation. The default is all targets.
         jobs: The number of workers, or 0 for one worker per core.
 
     Example:
@@ -465,7 +465,7 @@ def lock(
         index_url: The only index to search.
         find_links: Additional folders with packages.
         python_version: The oldest supported Python version, such as ``3.12``. The default is the running version.
-        universal: Whether the lock file is for all platforms, with markers.
+        universal: Whether the lock file covers all platforms, using markers.
 
     Example:
         ```python
@@ -521,7 +521,7 @@ def targets(targets: Iterable[str] | str = "all") -> tuple[TargetRow, ...]:
     """Return the known data about GPU targets, like ``rocwheel targets list``.
 
     Args:
-        targets: GPU targets, families, products, or other names for targets, in any spelling.
+        targets: GPU targets, families, products, or other names for targets, in any supported notation.
 
     Example:
         ```python
@@ -548,12 +548,12 @@ def split(
 ) -> SplitReport:
     """Split a folder or a library into a folder without device code, and an overlay folder for each GPU target.
 
-    Libraries find their code in ROCm's kpack archives in ``.kpack``. The same input produces the same bytes.
+    The libraries then load their code from ROCm's kpack archives in ``.kpack``. The same input produces the same bytes.
 
     Args:
         path: The folder, or a library.
         output: The folder that will contain ``host`` and a folder for each target. It must not exist.
-        targets: The GPU targets whose code is kept, in any spelling. The default is all targets.
+        targets: The GPU targets whose code is kept, in any supported notation. The default is all targets.
         scheme: How archives store code objects: each in its own zstd frame, or uncompressed.
         level: The zstd level for code objects, 1 to 19.
         mend: Whether to split libraries again if another tool split them with incorrect indices.
@@ -590,7 +590,7 @@ def split_wheel(
         wheel: The wheel.
         output: The folder for the new wheels, which must not be the old wheel's folder. It is created if it doesn't
             exist.
-        targets: The GPU targets whose code is kept, in any spelling. The default is all targets.
+        targets: The GPU targets whose code is kept, in any supported notation. The default is all targets.
         overlay_root: The folder in the wheel that device wheels extend. The default is the folder with device code.
         device_name: The prefix of device wheels' names. The default is the wheel's name and ``-device``.
         level: The zstd level for code objects, 1 to 19.
@@ -628,7 +628,7 @@ def _choice(targets: Iterable[str] | str, scheme: str, level: int) -> SplitChoic
 def join(
     host: GivenPath, devices: GivenPaths, output: GivenPath, *, compress: bool = False, level: int = DEVICE_CODE_LEVEL
 ) -> JoinReport:
-    """Join a host folder and the folders of any targets. Libraries get their code back, byte for byte.
+    """Join a host folder with the folders of one or more targets. Libraries get their code back, byte for byte.
 
     Args:
         host: The host folder, or one split library.
@@ -658,7 +658,7 @@ def join_wheels(
     level: int = DEVICE_CODE_LEVEL,
     jobs: int = 0,
 ) -> WheelJoin:
-    """Join a host wheel and any of its device wheels into a wheel with the host's name, without the extras.
+    """Join a host wheel with one or more of its device wheels into a wheel that has the host's name but not the extras.
 
     Args:
         host: The host wheel.

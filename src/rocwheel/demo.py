@@ -70,7 +70,7 @@ class Runner(Protocol):
     """Runs a command with an environment. Returns the exit status and the output."""
 
     def __call__(self, command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
-        """Run the command and wait for it."""
+        """Run the command and wait until it ends."""
 
 
 def run_command(command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
@@ -152,7 +152,7 @@ def _check_replaceable(environment: Path) -> None:
 
 
 def _is_own(environment: Path) -> bool:
-    """Return whether a demo created this environment, or the folder is empty."""
+    """Return whether a demo created this environment, or whether the folder is empty."""
     if environment.is_symlink() or not environment.is_dir():
         return False
     try:

@@ -120,7 +120,7 @@ def write_page(runs: dict[str, RuntimeRun]) -> str:
             if form not in EXTENDED_FORMS
         ]
         lines += ["", "Disagreements:" if run.faults else "All cells agree."]
-        lines += ["", *(f"* {fault}" for fault in run.faults)] if run.faults else []
+        lines += ["", *_fault_lines(run.faults)] if run.faults else []
         lines += [_TRANSFORMS] if any("hipblasltTransform" in fault for fault in run.faults) else []
     shared = [(name, run) for name, run in runs.items() if run.machines]
     if shared:
@@ -183,6 +183,15 @@ def _evidence(gpu: str) -> str:
         if rule:
             return f"{code}: {rule.measured}"
     return "no rule"
+
+
+def _fault_lines(faults: Iterable[str]) -> list[str]:
+    """Return a line for each kind of disagreement, with its GPUs and machines."""
+    by_text: dict[str, list[str]] = {}
+    for fault in faults:
+        gpu, _, text = fault.partition(", ")
+        by_text.setdefault(text, []).append(gpu)
+    return [f"* {text}. On {', '.join(gpus)}." for text, gpus in by_text.items()]
 
 
 def _shared_words(machine: str, run: RuntimeRun) -> str:

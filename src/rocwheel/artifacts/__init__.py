@@ -1,1 +1,1 @@
-"""Finds the files of an SDK: artifacts, archives, and importers."""
+"""Finds the files of an SDK; contains the modules for artifacts, archives, and importers."""

@@ -112,7 +112,7 @@ def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:
 
 
 def read_artifact_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
-    """List the members of ``archive`` in path order. ``tar`` is the open file with the decompressed archive.
+    """List the members of ``archive`` in order of their paths. ``tar`` is the open file with the decompressed archive.
 
     The file ranges of the members are valid while ``tar`` is open. Raises `InputError` or `ProblemsError` if the tar is
     malformed or truncated, or if the manifest is not its first member. Also rejects each member that is sparse, a

@@ -40,13 +40,13 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
     component: str
     """The component: ``lib``, ``run``, ``dbg``, ``dev``, ``doc``, or ``test``."""
     target: str
-    """``generic``, a GPU target such as ``gfx90a:xnack+``, or a target family such as ``gfx94X-dcgpu``, as spelled."""
+    """``generic``, a GPU target such as ``gfx90a:xnack+``, or a family such as ``gfx94X-dcgpu``, as in the name."""
 
     @classmethod
     def parse(cls, text: str, source: object = None) -> ArtifactName:
-        """Split ``text`` at its two underscores.
+        """Split ``text`` at its two underscores into the fields of a name.
 
-        Raises `InputError` about ``source``, which is ``text`` by default, unless there are exactly two underscores and
+        Raises `InputError` about ``source``, which defaults to ``text``, unless there are exactly two underscores and
         each field is a non-empty string of characters that TheRock's artifacts use.
         """
         match = _NAME.fullmatch(text)
@@ -73,7 +73,7 @@ def looks_like_artifact(text: str) -> bool:
 
 
 def path_fault(path: str) -> str | None:
-    """Return why an untrusted relative path is unsafe, or `None` if it stays inside the folder that it is joined to."""
+    """Return why an untrusted relative path is unsafe, or `None` if it stays inside the folder to which it is added."""
     segments = path.split("/")
     if not path:
         return "is empty"
@@ -89,7 +89,7 @@ def path_fault(path: str) -> str | None:
 
 
 def link_fault(path: str, link: str) -> str | None:
-    """Return why the target of the symlink at ``path`` is unsafe, or `None` if it stays below the root."""
+    """Return why the target of the symlink at ``path`` is unsafe, or `None` if the target is below the root."""
     if not link:
         return "has an empty target"
     if not is_utf8(link):
@@ -157,7 +157,7 @@ logger = logging.getLogger(__name__)
 ANY_EXECUTE = 0o111
 """The mode bits that allow the owner, the group, or others to run a file."""
 PERMISSIONS = 0o777
-"""The mode bits that an artifact keeps. The set-user-ID, set-group-ID, and sticky bits are dropped."""
+"""The mode bits that are preserved in an artifact. The set-user-ID, set-group-ID, and sticky bits are dropped."""
 
 
 class FileKind(enum.Enum):
@@ -175,7 +175,7 @@ class Member(msgspec.Struct, frozen=True):
     """The ``/``-separated path relative to the artifact. It begins with a stage folder."""
     kind: FileKind
     mode: int
-    """The permission bits. For symlinks, they are meaningless and are set to 0o777."""
+    """The permission bits. The mode bits are meaningless for symlinks and are set to 0o777."""
     source: FileRange | None = None
     """The bytes of a file, or `None` for symlinks and directories."""
     link: str | None = None
@@ -218,10 +218,11 @@ def place(location: object, path: str) -> str:
 def checked(artifact: Artifact, problems: list[RocwheelError]) -> Artifact:
     """Return the artifact without members outside its stage folders.
 
-    Raises `ProblemsError` with ``problems`` from reading the artifact and with each unusable member. A member is
-    unusable if its path is unsafe or a duplicate, if it is below a file or symlink, or if it is a symlink that leaves
-    its stage folder. A file in a subfolder that is not a stage folder is also an error, because the file would be lost.
-    A stage folder may be empty, because TheRock lists every folder that could have members.
+    Raises `ProblemsError` with the existing ``problems`` from reading the artifact, and with an error for each unusable
+    member. A member is unusable if its path is unsafe or a duplicate, if it is below a file or symlink, or if it is a
+    symlink that points outside its stage folder. A file in a subfolder that is not a stage folder is also an error,
+    because the file would be lost. A stage folder may be empty, because TheRock lists every folder that could have
+    members.
     """
     counts = Counter(member.path for member in artifact.members if member.kind is not FileKind.DIRECTORY)
     folders = {member.path for member in artifact.members if member.kind is FileKind.DIRECTORY}

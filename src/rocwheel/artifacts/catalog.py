@@ -66,7 +66,7 @@ def open_catalog(
     """Read the artifacts in ``directory`` and in the folders ``more`` as one catalog, combined by `unite_artifacts`.
 
     ``unread`` and the errors are the same as in `open_artifacts`. ``check`` receives the entries of each folder before
-    they are combined. It raises errors that concern several folders.
+    they are combined. ``check`` raises errors that concern several folders.
 
     The file ranges are valid inside the block, in every thread and in every process of the same user on this machine.
     """
@@ -147,7 +147,7 @@ class LinkTarget(msgspec.Struct, frozen=True):
 
     outcome: LinkOutcome
     path: str
-    """The final file or directory, or the path that is missing, loops, or leaves the prefix.
+    """The path of the final file or directory, or the path that is missing, in a loop, or outside the prefix.
 
     An empty path is the prefix itself.
     """
@@ -195,7 +195,7 @@ class PrefixIndex:
 def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
     """Follow every symlink in ``path``, including the last component, as the kernel would inside the prefix.
 
-    An absolute link, or a link that leads above the prefix, ends as `LinkOutcome.OUTSIDE`.
+    An absolute link, or a link that points above the prefix, results in `LinkOutcome.OUTSIDE`.
     """
     walk = Symlinks(index.link_text, index.is_directory).follow(path)
     if walk.end is not WalkEnd.REACHED:
@@ -207,7 +207,7 @@ def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
 
 
 def describe_end(target: LinkTarget) -> str:
-    """Return a description of where a link leads, as a phrase that follows "a symlink"."""
+    """Return a description of a link's target, as a phrase that follows "a symlink"."""
     path = target.path or "."
     return {
         LinkOutcome.FILE: f"to {path}, but no package contains it",

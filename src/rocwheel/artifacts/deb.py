@@ -132,7 +132,7 @@ def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
 
 
 def require_format(path: Path, file: IO[bytes], parts: Sequence[DebPart]) -> None:
-    """Raise `DebError` unless the first part contains format version 2. Any minor version is accepted (deb(5))."""
+    """Raise `DebError` unless the first part specifies format version 2. Any minor version is accepted (deb(5))."""
     first = parts[0] if parts else None
     if first is None or first.name != _FORMAT:
         raise DebError(path, f"begins with {first.name}" if first else "is empty", expected=_MEMBERS)
@@ -144,7 +144,7 @@ def require_format(path: Path, file: IO[bytes], parts: Sequence[DebPart]) -> Non
 
 
 def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
-    """Return the member ``stem`` of a package with any compression. Raises `DebError` if there is no such member."""
+    """Return a package's member named ``stem``, with any compression. Raises `DebError` if there is no such member."""
     for name, part in parts.items():
         if name.startswith(stem):
             if name.removeprefix(stem) in _OPENERS:
@@ -188,7 +188,7 @@ def foreign_architecture(head: bytes, declared: str) -> str:
 
 
 class ForeignCode:
-    """Collects the files of a package with code for architectures other than the declared one."""
+    """Collects the files in a package that contain code for architectures other than the declared one."""
 
     def __init__(self, package: Path, declared: str) -> None:
         self._package, self._declared = package, declared
@@ -238,7 +238,7 @@ class Relation(msgspec.Struct, frozen=True):
     def is_met_by(self, package: str, version: str, provides: Iterable[Alternatives]) -> bool:
         """Return whether a package is the requested package or provides it.
 
-        A package that is provided without a version doesn't satisfy a relation that has a version.
+        A package that is provided without a version doesn't satisfy a relation that specifies a version.
         """
         if package == self.package and self.accepts(version):
             return True
@@ -279,7 +279,7 @@ def _relations(texts: Iterable[str]) -> Iterable[Relation]:
 def compare_versions(one: str, other: str) -> int:
     """Return -1, 0, or 1 if ``one`` is lower than, equal to, or higher than ``other``, according to dpkg's rules.
 
-    The epochs are compared first, as numbers, then the parts before the last hyphen, and then the parts after it.
+    First, the epochs are compared as numbers, then the parts before the last hyphen, and then the parts after it.
     """
     for mine, its in zip(_version_parts(one), _version_parts(other), strict=True):
         if result := _compare_part(mine, its):
@@ -300,7 +300,7 @@ def _compare_part(one: str, other: str) -> int:
 
 
 def _runs(part: str) -> list[_Run]:
-    """Split a part such as ``1.2~a`` into pairs of the ranks of non-digits and the number that follows them."""
+    """Split a part such as ``1.2~a`` into pairs: the ranks of the non-digits, and the number that follows them."""
     found = re.findall(r"([^0-9]*)0*([0-9]*)", part)
     return [((*map(_rank, text), 0), (len(digits), digits)) for text, digits in found]
 

@@ -44,9 +44,9 @@ _BSD_LINE = re.compile(r"SHA256 ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9A-Fa-f]{64}
 def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
     """Return the SHA-256 of each listed file in lowercase hexadecimal, keyed by name.
 
-    ``only`` is the name of the file if a digest has no name. Names keep their folders; `match_checksums` resolves them.
-    Ignores empty lines and lines that begin with ``#``. Raises `InputError` for any other line, and if a name has two
-    different digests.
+    ``only`` is the file's name for a digest that is listed without a name. Names include their folders;
+    `match_checksums` resolves them. Ignores empty lines and lines that begin with ``#``. Raises `InputError` for any
+    other line, and if a name has two different digests.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
@@ -76,8 +76,8 @@ def match_checksums(listed: Mapping[str, str], names: Collection[str]) -> dict[s
     """Return the listed digests of a folder's files, keyed by their ``names`` in the folder.
 
     An exact match is preferred. Because lists are often created elsewhere, a listed name with additional parent folders
-    also matches. So does a name without its folders if no other file has the same last part. Files with conflicting
-    digests never match.
+    also matches. A name without its folders also matches if no other file has the same last part. Files with
+    conflicting digests never match.
 
     >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"])
     {'gfx906/x': '1', 'gfx942/x': '2'}
@@ -101,7 +101,7 @@ def _is_meant(listed: str, name: str, *, is_lone: bool) -> bool:
 
 
 PACKAGED_COMPONENTS = ("lib", "run", "dev", "dbg", "doc")
-"""The components that go into packages. The SDK's tests don't."""
+"""The components that go into packages. The SDK's tests aren't included."""
 _NAMED = 12
 """The maximum number of targets or components that a message lists."""
 
@@ -117,7 +117,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """The archives of a store to fetch. An empty tuple means no restriction."""
 
     targets: tuple[str, ...] = ()
-    """The GPU targets, as they are spelled in messages."""
+    """The GPU targets, written as in messages."""
     components: tuple[str, ...] = PACKAGED_COMPONENTS
     names: tuple[str, ...] = ()
     """The names of artifacts, such as ``blas``."""
@@ -148,8 +148,8 @@ def choose_archives(
 ) -> tuple[StoredArchive, ...]:
     """Return the wanted archives.
 
-    ``serving`` maps each wanted target to a function that returns whether an artifact's target serves it. Raises
-    `InputError` for each name, component, and target that ``place`` has no archive for.
+    ``serving`` maps each wanted target to a function that returns whether an artifact's target is suitable for it.
+    Raises `InputError` for each name, component, and target for which ``place`` has no archive.
     """
     raise_all(place, list(_absences(archives, wanted, serving, place)))
     chosen = [archive for archive in archives if _is_wanted(archive.name, wanted, serving)]
@@ -210,7 +210,7 @@ class FetchedArchive(msgspec.Struct, frozen=True):
 
 
 def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
-    """Return the SHA-256 of each ``wanted`` file that the store has a checksum for, keyed by name.
+    """Return the SHA-256 of each ``wanted`` file for which the store has a checksum, keyed by name.
 
     Looks for ``NAME.sha256sum`` next to each file, for ``SHA256SUMS`` in the store and in the file's folder, and in the
     store's own metadata. Raises `InputError` if checksum files can't be read or contradict each other.
@@ -271,7 +271,7 @@ def _read_file(store: Store, name: str, only: str = "") -> dict[str, str]:
 
 
 def with_sizes(store: Store, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
-    """Return the files with their sizes. If the listing has no size for a file, query the store."""
+    """Return the files with their sizes. If the listing doesn't include a file's size, query the store."""
     with open_workers(_WORKERS) as executor:
         return tuple(executor.map(lambda file: file if file.size >= 0 else store.head(file.name), files))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _ALL = "all"
-"""The architecture of packages that run on every machine."""
+"""The architecture of packages for all machines."""
 
 
 def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterator[InputError]:
@@ -45,7 +45,7 @@ def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterato
 
 
 class _Related(Protocol):
-    """A package with its relations."""
+    """A package with its relations to other packages."""
 
     @property
     def name(self) -> str: ...
@@ -117,7 +117,7 @@ class GivenPackages:
         return [given.name for given in self.rocm if given.name not in self._known]
 
     def problems(self) -> Iterator[InputError]:
-        """Yield errors for packages that are for a different machine, or that are from or need a different release."""
+        """Yield errors for packages that are for a different machine, or that belong to or need a different release."""
         yield from architecture_problems((given.path, given.control.architecture) for given in self._by_name.values())
         yield from self._mixed()
         for given in self.rocm:
@@ -136,7 +136,7 @@ class GivenPackages:
         return tuple(MachineNeed(names, tuple(users)) for names, users in sorted(needed.items()))
 
     def _is_base(self, choice: Alternatives) -> bool:
-        """Return whether every machine has one of the alternative packages."""
+        """Return whether at least one of the alternative packages is on every machine."""
         base = self._rules.table.base_packages
         return any(fnmatchcase(relation.package, like) for relation in choice.relations for like in base)
 
@@ -145,14 +145,14 @@ class GivenPackages:
         return rule is not None and rule.system
 
     def _is_rocm(self, given: GivenPackage, sources: set[str]) -> bool:
-        """Return whether a package that no rule lists is ROCm's, based on its maintainer, source, or dependencies."""
+        """Return whether a package that no rule lists is part of ROCm, based on maintainer, source, or dependencies."""
         if any(fnmatchcase(one, like) for one in given.control.maintainers for like in self._rules.table.maintainers):
             return True
         needs = {relation.package for choice in given.control.depends for relation in choice.relations}
         return given.control.source in sources or any(not self._is_system(name) for name in needs & self._known)
 
     def _mixed(self) -> Iterator[InputError]:
-        """Compare the ROCm packages from one source, which must come from the same build."""
+        """Check that the ROCm packages from one source come from the same build."""
         first: dict[str, GivenPackage] = {}
         for given in self.rocm:
             control = given.control
@@ -166,7 +166,7 @@ class GivenPackages:
                 )
 
     def _conflict(self, given: GivenPackage, choice: Alternatives) -> InputError | None:
-        """Return an error if a package that this package needs is present only in a different version, or `None`.
+        """Return an error if a package that this package needs has only a different version, or `None` otherwise.
 
         The library's ABI version can be part of the package name, as in ``libamdhip64-5`` and ``libamdhip64-6``.
         """
@@ -200,8 +200,8 @@ def import_debs(
     """Convert packages to artifacts in the folder ``dest``, which must be new or empty.
 
     Packages of system libraries are imported only with ``bundle_system``. In that case, the packages that the table
-    lists are imported, as is any other package with a library that the imported files need. Raises `InputError` for
-    unreadable packages. Raises `ProblemsError` for inconsistent packages, for files for a machine other than the one
+    lists are imported, and also any other package with a library that the imported files need. Raises `InputError` for
+    unreadable packages. Raises `ProblemsError` for inconsistent packages, for files whose machine differs from the one
     that their package declares, for files that match no rule of the table, and for conflicts between files.
     """
     given = _read_all(sorted({*paths}))
@@ -275,7 +275,7 @@ class _System:
         self._others = {given.name: given for given in packages.others}
 
     def take(self, progress: Progress) -> list[GivenPackage]:
-        """Import the packages or list them as left out. Also list packages that are not needed."""
+        """Import the packages or list them as not imported. Also list packages that are not needed."""
         taken = self._add(self._named, progress)
         while more := self._needed():
             for given in more:

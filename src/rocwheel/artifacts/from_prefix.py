@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _LIBRARY = re.compile(r"lib(?:64)?/(lib[^/]+)\.so\.[0-9.]*?\.([1-9][0-9]{4,5})")
-"""The release at the end of AMD's library names, such as 6.4.0 in ``libamdhip64.so.6.4.60400``."""
+"""The release at the end of the names of AMD's libraries, such as 6.4.0 in ``libamdhip64.so.6.4.60400``."""
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+ROCM_VERSION_(MAJOR|MINOR|PATCH)[ \t]+([0-9]+)", re.MULTILINE)
 _MOST = 20
 """The maximum for a major, minor, or patch number. Higher numbers in names, such as dates, are not releases."""
@@ -48,7 +48,7 @@ class Sign(NamedTuple):
 
 
 def stated_signs(root: Path, patterns: Iterable[str]) -> list[Sign]:
-    """Return the releases from files that state them. The files match ``patterns``, in that order.
+    """Return the releases from files that specify them. The files match ``patterns``, in that order.
 
     Such files are ``.info/version``, ``rocm_version.h``, and ``therock_manifest.json``. Raises `InputError` if a file
     can't be read or has an invalid version.
@@ -113,7 +113,7 @@ def _stated(path: Path) -> str:
 
 
 def _checked(path: Path, release: str) -> str:
-    """Return the release, or an empty string if the file doesn't state one.
+    """Return the release, or an empty string if the file doesn't specify one.
 
     Raises `InputError` if the release isn't a version.
     """
@@ -187,10 +187,11 @@ def import_prefixes(
     There are several prefixes if AMD installs other software next to ROCm, as in ``/opt/rocm/core-10.1`` and
     ``/opt/rocm/extras-10``. Files that match no rule go into the table's catch-all artifact; with ``strict``, they are
     errors. In a Windows prefix, ``targets_of`` finds kernel files next to DLLs that are for a single GPU. These files
-    go to artifacts for that GPU.
+    become part of the artifacts for that GPU.
 
     Raises `InputError` if a prefix can't be read, has no ROCm files, contains complete prefixes, or mixes releases.
-    Raises `ProblemsError` for symlinks that leave the prefix, and for files with the same path but different content.
+    Raises `ProblemsError` for symlinks that point outside the prefix, and for files with the same path but different
+    content.
     """
     sources = ", ".join(str(prefix) for prefix in prefixes)
     with step(progress, f"scanning {sources}"):
@@ -240,7 +241,7 @@ def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
 
 
 def _real(path: Path | str) -> Path:
-    """Return the resolved path. Unlike `Path.resolve`, this function accepts links that loop."""
+    """Return the resolved path. Unlike `Path.resolve`, this function accepts symlinks that form a loop."""
     return Path(os.path.realpath(path))
 
 
@@ -309,7 +310,7 @@ def _read_link(root: Path, path: str) -> tuple[str, bool]:
     """Return a link's target, and whether the target is absolute and outside the prefix.
 
     An absolute target inside the prefix becomes relative to the prefix. The prefix can have several names, such as
-    ``/opt/rocm`` for ``/opt/rocm-6.2.0``. So may its folders, such as ``/opt/rocm/lib`` for
+    ``/opt/rocm`` for ``/opt/rocm-6.2.0``. Its folders can also have several names, such as ``/opt/rocm/lib`` for
     ``/opt/rocm/core-7.14/lib``.
     """
     raw = Path(path).readlink()
@@ -323,7 +324,7 @@ def _read_link(root: Path, path: str) -> tuple[str, bool]:
 
 
 def _common_version(prefixes: Iterable[_Prefix], table: ImportTable) -> str:
-    """Return the version that the prefixes or all their libraries state, or an empty string if the version is unknown.
+    """Return the version that the prefixes or all their libraries specify, or an empty string if it is unknown.
 
     Files that are installed next to ROCm may have no version, but they must not have a different version.
     """

@@ -1,15 +1,16 @@
-"""Compares the host parts of two ELF files, ignoring build IDs, device code, and words that only moved.
+"""Compares the host parts of two ELF files, ignoring build IDs, device code, and words that differ only due to moves.
 
-If a part of a file grows, everything after it moves. Sections move as a whole. If a section changed size, only its ends
-and the targets of wrappers have known new positions.
+If a part of a file grows, everything after it moves. The contents of a section move together. If the size of a section
+changed, only the new positions of its start and end and of the targets of wrappers are known.
 
-A word counts as an address only where a linker or compiler puts addresses: in table fields, in pointers that the loader
-relocates, and in instructions and read-only tables, which use offsets from their own position. A program that is always
-loaded at its link address can have addresses anywhere.
+A word is treated as an address only where a linker or compiler puts addresses: in table fields, in pointers that the
+loader relocates, and in instructions and read-only tables, which use offsets from their own position. A program that is
+always loaded at its link address can have addresses anywhere.
 
 A linker puts device code between other sections. So the size of the device code determines the addresses of later
 sections, and these addresses also appear in the code. Files with the same layout are compared byte by byte. In other
-files, only loaded sections are compared. Their words may differ if the words are addresses of something that moved.
+files, only loaded sections are compared. Words in these sections may differ if they are addresses of something that
+moved.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Region(NamedTuple):
 
 
 class Moves:
-    """Represents the moves of ``pairs`` of sections and of ``points``, which are pairs of old and new addresses."""
+    """Represents the movements of ``pairs`` of sections and of ``points``, which are pairs of old and new addresses."""
 
     def __init__(self, pairs: Sequence[tuple[ElfSection, ElfSection]], points: Iterable[tuple[int, int]]) -> None:
         loaded = [(a, b) for a, b in pairs if _has_address(a)]
@@ -70,8 +71,9 @@ class Moves:
     def has(self, old: int, new: int, *, margin: int = 0, is_code: bool = False) -> bool:
         """Return whether the content at ``old`` in one file is at ``new`` in the other file.
 
-        An address belongs to a section if it is at most ``margin`` bytes away, because addresses in instructions and
-        tables are often slightly off. With ``is_code``, only sections with instructions are considered.
+        An address is treated as part of a section if it is at most ``margin`` bytes away, because addresses in
+        instructions and tables are often slightly off. With ``is_code``, only sections with instructions are
+        considered.
         """
         if not is_code and (old, new) in self._points:
             return True
@@ -84,7 +86,7 @@ class Moves:
 
 
 def _has_address(section: ElfSection) -> bool:
-    """Return whether a section has its own addresses.
+    """Return whether a section has an address range of its own.
 
     Zero-filled thread data shares the addresses of the next section.
     """
@@ -103,7 +105,7 @@ _BLOCK = 64
 
 
 class RelocatedWord(Protocol):
-    """Finds the word that may differ at a position."""
+    """Finds the word at a position if the word may differ."""
 
     def __call__(self, at: int, start: int) -> int | None:
         """Return the end of the word that contains the byte ``at`` and begins at ``start`` or later, or `None`.
@@ -143,7 +145,7 @@ _SHORT, _LONG = 4, 8
 _FIELDS: Final = {SHT_DYNSYM: (24, (8,)), SHT_RELA: (24, (0, 16)), SHT_DYNAMIC: (16, (8,))}
 """The size of a table row, and the offsets of addresses in it."""
 _SYMBOL_AT = 12
-"""The offset of the symbol number in a relocation. With a symbol, the addend is not an address."""
+"""The offset of the symbol number in a relocation. If there is a symbol, the addend is not an address."""
 _ADDEND_AT = 16
 _POINTER_TAGS = frozenset(
     {3, 4, 5, 6, 7, 12, 13, 17, 23, 25, 26, 32, 36}
@@ -162,7 +164,7 @@ _NEAR = 64
 Such an address is relative to the end of the instruction, or has an index subtracted.
 """
 _TABLE_SIZE = 4096
-"""The maximum size of a jump table. Its offsets are relative to its start, so an entry's target appears shifted."""
+"""The maximum size of a jump table. Its offsets are relative to its start, so entries' targets appear to be shifted."""
 
 
 class HowLoaded(msgspec.Struct, frozen=True):
@@ -183,7 +185,7 @@ def how_loaded(source: ElfBytes, header: Header, sections: Sequence[ElfSection])
 def are_same_but_moved(
     one: Data, other: Data, pair: tuple[ElfSection, ElfSection], moves: Moves, loaded: HowLoaded
 ) -> bool:
-    """Return whether the section ``pair`` of the files ``one`` and ``other`` differs only in addresses that moved."""
+    """Return whether the section ``pair`` of the files ``one`` and ``other`` differs only in moved addresses."""
     mine, theirs = (data[s.offset : s.offset + s.size] for data, s in zip((one, other), pair, strict=True))
     words = _Words(mine, theirs, pair, moves, loaded)
     return is_same_but_moved(mine, theirs, words.behind)
@@ -200,7 +202,7 @@ class _Words:
         self._section, self._moves, self._loaded = pair[0], moves, loaded
 
     def behind(self, at: int, start: int) -> int | None:
-        """Return the end of the word with the byte ``at``. Implements `RelocatedWord`."""
+        """Return the end of the word that contains the byte ``at``. Implements `RelocatedWord`."""
         for word, size in self._candidates(at):
             if word >= start and word + size <= len(self._one) and self._is_moved(word, size):
                 return word + size
@@ -266,7 +268,7 @@ def _signed(word: int) -> int:
 _CODE = ".hip_fatbin"
 _BUILD_ID = ".note.gnu.build-id"
 _RELATIVE = ".relr.dyn"
-"""A section that represents addresses as bits. The number of bits depends on the layout.
+"""A section that represents addresses as bits in a bitmap. The number of bits depends on the layout.
 
 The values at these addresses are compared instead.
 """
@@ -283,7 +285,7 @@ class HostDifference(enum.Enum):
     NONE = "none"
     BUILD_ID = "build id"
     LAYOUT = "space of device code"
-    """The device code is at a different position, or its space has a different size."""
+    """The device code is at a different position, or the space for it has a different size."""
     DEVICE_CODE = "device code"
     HOST = "host part"
 

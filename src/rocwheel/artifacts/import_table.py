@@ -31,9 +31,9 @@ class FolderMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Moves the contents of a source folder to a folder in the prefix."""
 
     source: str = msgspec.field(name="from")
-    """A folder in the source, whose segments are shell patterns; empty for the root."""
+    """A folder in the source; its path segments are shell patterns, and an empty path is the root."""
     destination: str = msgspec.field(name="to")
-    """A folder in the prefix; empty for its root."""
+    """A folder in the prefix; an empty path is the root of the prefix."""
 
     def move(self, path: str) -> str | None:
         """Return the new path, or `None` if the path is not in the source folder."""
@@ -71,11 +71,11 @@ class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: bool = False
     """Whether the packages contain operating system libraries, which are imported only on request."""
     only: tuple[str, ...] = ()
-    """Patterns for destination paths, if other files in the packages are left out."""
+    """Patterns for the destination paths to import if the other files in the packages are left out."""
 
 
 class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files that are left out, and the reason."""
+    """Files that aren't imported, and the reason."""
 
     files: tuple[str, ...]
     """Patterns for source paths."""
@@ -84,7 +84,7 @@ class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An edit that makes text files work in their new location."""
+    """An edit that adapts text files to their new location."""
 
     files: tuple[str, ...]
     """Patterns for destination paths."""
@@ -131,7 +131,7 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     place: tuple[FolderMove, ...]
     component: tuple[ComponentRule, ...]
     base_libraries: tuple[str, ...]
-    """The SONAMEs of the libraries that every machine has, which are from glibc, libstdc++, and libgcc."""
+    """The SONAMEs of the libraries that every machine has: those of glibc, libstdc++, and libgcc."""
     base_packages: tuple[str, ...] = ()
     """Shell patterns for the packages that contain these libraries."""
     maintainers: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     catch_libraries: str = ""
     """The artifact for shared libraries that match no rule, if it differs from the artifact for other files."""
     version_from: tuple[str, ...] = ()
-    """Patterns for packages or files that have the SDK's version. The first match is used."""
+    """Patterns for packages or files whose version is the SDK's version. The first match is used."""
     common: tuple[str, ...] = ()
     """Patterns for files that other software also installs. A prefix with only such files is not a ROCm prefix."""
     skip: tuple[Skip, ...] = ()
@@ -237,7 +237,7 @@ class TextEdit:
 
     @property
     def problem(self) -> InputError | None:
-        """An error if files need the edit but the edit doesn't match them, or `None`."""
+        """An error if the edit is needed by some files but doesn't match them; otherwise, `None`."""
         if not self.missed:
             return None
         return InputError(
@@ -327,7 +327,7 @@ class _Artifact:
         return self._files is not None and self._files.matches(destination)
 
     def wants(self, path: str) -> bool:
-        """Return whether the artifact includes the file with this path in its packages."""
+        """Return whether a file with this path in the artifact's packages becomes part of the artifact."""
         if not self.rule.only:
             return True
         destination = _move(self._places, path)
@@ -383,7 +383,7 @@ class ImportRules:
         """Return the destination of a source path, or `None` if no rule matches.
 
         For a file in a package, the package's rule determines the destination. If there is no such rule, the path
-        determines it, as in a prefix.
+        determines the destination, as in a prefix.
         """
         if artifact := self._of_package(package):
             return artifact.place(path)
@@ -400,7 +400,7 @@ class ImportRules:
         return next((one for one in self._artifacts if package and _is_one_of(package, one.rule.packages)), None)
 
     def tells(self, path: str) -> bool:
-        """Return whether only ROCm, and no other software, has a file at this source path."""
+        """Return whether a file at this source path can only come from ROCm, not from other software."""
         is_common = self._common is not None and self._common.matches(path)
         return not is_common and self.place(path, "") is not None
 
@@ -467,7 +467,7 @@ _SUFFIX = ".kpack"
 
 
 class OwnedArchive(NamedTuple):
-    """The path below the prefix of the library that an archive belongs to, and the target of the archive's code."""
+    """The library that owns an archive, as a path relative to the prefix, and the target of the archive's code."""
 
     library: str
     target: str

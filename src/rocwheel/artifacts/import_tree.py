@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _ELSEWHERE = "/"
-"""Stands for any path outside the sources. Paths inside the sources are relative."""
+"""Represents any path outside the sources. Paths inside the sources are relative."""
 
 
 class SymlinkError(InputError):
@@ -54,7 +54,7 @@ class LinkTree:
         self._placed[source] = destination
 
     def add_link(self, origin: Origin, destination: Destination, raw: str, *, is_outside: bool = False) -> None:
-        """Record a symlink. An absolute target starts at the root of the source, or dangles if it ``is_outside``.
+        """Record a symlink. An absolute target is relative to the root of the source, or dangles if it ``is_outside``.
 
         Raises `SymlinkError` if another prefix has a link with a different target at that path.
         """
@@ -75,9 +75,9 @@ class LinkTree:
     def resolve(self, problems: list[RocwheelError]) -> tuple[list[tuple[Destination, Origin, str]], list[str]]:
         """Return the links at their destinations with their new targets, and the source paths of dangling links.
 
-        The target of a dangling link is not in the sources. If a link's target moves to the link's own path, the link
-        disappears, because the two names became one. A link to a path that is left out also disappears. Errors about
-        links that leave the source or loop are added to ``problems``.
+        The target of a dangling link is not in the sources. If a link's target moves to the path of the link itself,
+        the link disappears, because the two names have become one. A link to a path that is left out also disappears.
+        Errors about links that leave the source or form a loop are added to ``problems``.
         """
         folders = {folder for path in (*self._placed, *self._links) for folder in ancestors(path)}
         moved, dangling = [], []
@@ -108,7 +108,7 @@ class LinkTree:
     def _new_folder(self, folder: str) -> str | None:
         """Return the new path of a folder, or `None`.
 
-        The path is derived from the first file that keeps its path relative to the folder.
+        The path is derived from the first file whose path relative to the folder doesn't change.
         """
         for source, destination in self._placed.items():
             rest = source.removeprefix(folder)
@@ -127,7 +127,7 @@ class LinkTree:
         raise self._endless(source)
 
     def _step(self, source: str) -> str:
-        """Return the source path of a link's target, after resolving links in the path's folders."""
+        """Return the source path of a link's target, after resolving the links among its parent folders."""
         if self._links[source].is_outside:
             return _ELSEWHERE
         start = posixpath.dirname(source)
@@ -156,13 +156,13 @@ class LinkTree:
 
 _CHUNK = 1 << 20
 _LARGEST_TEXT = 16 << 20
-"""The size limit in bytes. Files that tables edit are a few hundred thousand bytes at most."""
+"""The size limit in bytes. Files that tables edit have a few hundred thousand bytes at most."""
 _OVERLAY = "base/aux-overlay/stage"
-"""The stage folder that TheRock uses for files from the build of the SDK itself."""
+"""The stage folder that TheRock uses for files from the SDK build itself."""
 
 
 class Readable(Protocol):
-    """A source of bytes that can be read forward."""
+    """A source of bytes that is read sequentially."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, or no bytes at the end."""
@@ -249,8 +249,8 @@ class ImportTree:
     def write_manifests(self, version: str, packages: Mapping[str, SourcePackage]) -> None:
         """Write ``therock_manifest.json``, ``dist_info.json``, and the manifest of every artifact.
 
-        ``packages`` are the source packages, keyed by name. Packages with imported files are recorded. If a source
-        already contains the JSON files, they are only moved to the artifact where TheRock keeps them.
+        ``packages`` are the source packages, keyed by name. Packages that imported files come from are recorded. If a
+        source already contains the JSON files, they are only moved to the artifact where TheRock keeps them.
         """
         is_split = any(file.target != GENERIC for file in self.files.values())
         flags = {"KPACK_SPLIT_ARTIFACTS": True} if is_split else {}

@@ -35,7 +35,7 @@ HEAD = 256
 """The number of bytes that Linux examines at the start of a file."""
 _LINE = re.compile(rb"#![ \t]*([^\n]+)")
 _SPLIT = re.compile(r"-[iv]*S|--split-string=")
-"""The option of ``env`` that contains the command in the same word. Other options may precede it."""
+"""The option of ``env`` that is directly followed by the command, in the same word. Other options may precede it."""
 
 
 def script_interpreter(head: bytes) -> str | None:
@@ -57,14 +57,14 @@ def _looked_for(words: list[str]) -> str | None:
 
 
 _CHECK = re.compile(rb'(?i)_import_check_files_for_\S{1,250}((?:\s+"\$\{_IMPORT_PREFIX\}/[^"]+")+)')
-"""A check in the output of ``install(EXPORT)``, which was uppercase before CMake 3.25."""
+"""A check in the output of ``install(EXPORT)``, whose function names were uppercase before CMake 3.25."""
 _FILE = re.compile(rb'"\$\{_IMPORT_PREFIX\}/([^"]+)"')
 _PLACE = re.compile(r"(?:(.+)/)?(?:lib|lib64|share)/cmake/.+\.cmake")
 """The path of a file in a CMake package, relative to its prefix."""
 
 
 def cmake_checked_files(path: str, text: bytes) -> list[str]:
-    """Return the files whose existence a CMake file with imported targets checks, in order.
+    """Return the files whose existence is checked by a CMake file with imported targets, in order.
 
     The paths are in the tree that contains the CMake file at ``path``. Returns an empty list if ``path`` is not a path
     for CMake packages.
@@ -87,7 +87,7 @@ class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
 
 
 class MachineNeed(msgspec.Struct, frozen=True, order=True):
-    """Something that the machine must have."""
+    """Something that must be present on the machine."""
 
     name: str
     """The SONAME of a library, or the name of a program or package."""
@@ -135,7 +135,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Description(TypedDict):
-    """The part of a report that comes from examining the written files."""
+    """The part of a report that is based on the written files."""
 
     artifacts: tuple[ImportedArtifact, ...]
     libraries: tuple[MachineNeed, ...]
@@ -144,7 +144,7 @@ class Description(TypedDict):
 
 
 class LibraryNeeds:
-    """Finds the shared libraries that the files of a tree need. Files may be added between queries."""
+    """Finds the shared libraries that the files in a tree need. Files may be added between queries."""
 
     def __init__(self, tree: ImportTree, base_libraries: Iterable[str]) -> None:
         self._tree = tree
@@ -220,11 +220,11 @@ class SourceMember(msgspec.Struct, frozen=True):
     kind: FileKind
     mode: int = 0o644
     link: str = ""
-    """The raw target of a symlink. An absolute target starts at the root of the source."""
+    """The raw target of a symlink. An absolute target is relative to the root of the source."""
     is_outside: bool = False
-    """Whether an absolute symlink points out of the source."""
+    """Whether an absolute symlink points outside the source."""
     same_as: str = ""
-    """For a hard link without its own content, the source path of the file with the content."""
+    """For a hard link that has no content, the source path of the file that has the content."""
     content: Readable | None = None
 
 
@@ -275,7 +275,7 @@ class Importer:
             self._add_file(member, destination)
 
     def refuse(self, problem: RocwheelError) -> None:
-        """Record a problem with a whole source, which `finish` reports."""
+        """Record a problem with an entire source, which `finish` reports."""
         self._problems.append(problem)
 
     def missing_libraries(self) -> set[str]:
@@ -351,7 +351,7 @@ class Importer:
 
     @contextmanager
     def _collecting(self) -> Iterator[None]:
-        """Record a conflict for `finish`, because more conflicts may follow."""
+        """Record a conflict for `finish` instead of raising it, because there may be more conflicts."""
         try:
             yield
         except (ImportConflictError, SymlinkError) as e:

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
-    """The shard whose host files are used, and the differences and missing targets that are allowed."""
+    """The shard whose host files are used, and the allowed differences and missing targets."""
 
     primary: str
     may_differ: tuple[str, ...] = ()
     allow_missing: bool = False
-    """Whether a shard may lack targets that it was built for according to its declaration."""
+    """Whether a shard may lack targets that it declares."""
 
 
 class MergePlan(msgspec.Struct, frozen=True):

@@ -167,7 +167,7 @@ def read_artifact_folder(folder: Path, name: ArtifactName) -> Artifact:
 
 
 def walk_tree(root: Path, problems: list[RocwheelError]) -> tuple[Member, ...]:
-    """Return all members below ``root`` in path order, with symlinks as members. Add errors to ``problems``."""
+    """Return all members below ``root`` in path order, with symlinks as members. Errors are added to ``problems``."""
     folders = [""]
     found: list[Member] = []
     while folders:

@@ -44,7 +44,7 @@ SDK_MANIFEST_PATH = "share/therock/therock_manifest.json"
 """The path of the file in the merged prefix."""
 
 SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"
-"""The name of the flag that is true if device code was split into one artifact per GPU target."""
+"""The name of the flag that is true if the build split device code into one artifact per GPU target."""
 
 
 class Submodule(msgspec.Struct, frozen=True):

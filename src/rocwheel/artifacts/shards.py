@@ -71,16 +71,16 @@ class Shard(msgspec.Struct, frozen=True):
 
     @property
     def targets(self) -> frozenset[str]:
-        """The targets that the shard has files for."""
+        """The targets for which the shard has files."""
         return frozenset(file.artifact.target for file in self.files if not file.is_host)
 
 
 def sort_shard(location: str, artifacts: Sequence[Artifact]) -> Shard:
     """Return a shard with each file assigned to its artifact in the merged set.
 
-    In an artifact for a single target, all files are kept, because only the artifact shows the target of some files.
-    Artifacts for all targets or a GPU family also contain host files. For these artifacts, the table of kernel files
-    determines the targets.
+    In an artifact for a single target, all files are kept, because for some files, only the artifact indicates the
+    target. Artifacts for all targets or a GPU family also contain host files. For these artifacts, the table of kernel
+    files determines the targets.
     """
     files = sorted(_files(artifacts), key=lambda file: file.key)
     return Shard(location, tuple(artifacts), tuple(files))
@@ -112,7 +112,7 @@ def _target_of(path: str) -> str:
 
 
 class MergedArtifact(msgspec.Struct, frozen=True):
-    """An artifact in the merged set, with its files and links, their sizes, and the shards that they come from."""
+    """An artifact in the merged set, with its files and links, their sizes, and the shards that the files come from."""
 
     name: str
     files: int
@@ -150,9 +150,9 @@ class MergeReport(msgspec.Struct, frozen=True):
     differences: tuple[ShardDifference, ...]
     missing: tuple[MissingTarget, ...]
     unknown: tuple[str, ...]
-    """Files that are named like kernel files, but that the table doesn't list.
+    """Files that are named like kernel files but that aren't in the table.
 
-    Only their artifact shows their target.
+    Only the artifact indicates their target.
     """
     dest_dir: str = ""
 
@@ -181,7 +181,7 @@ def may_differ(path: str) -> str | None:
 def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -> list[ShardFile]:
     """Return the device files of all shards. Equal files at a path are counted once; different files are a problem.
 
-    The contents of each file are also compared with its name and its artifact.
+    The contents of each file are also checked against the file's name and artifact.
     """
     chosen: dict[tuple[ArtifactName, str], ShardFile] = {}
     for file in (file for shard in shards for file in shard.files if not file.is_host):
@@ -238,8 +238,9 @@ def check_declared(
 ) -> list[MissingTarget]:
     """Return the targets that shards declare but lack. Unless that is allowed, add errors to ``problems`` instead.
 
-    Shards that declare the same targets are parts of one build, which has all their files. Returns an empty list if no
-    shard has target-specific files, because all device code might be inside libraries.
+    Shards that declare the same targets are parts of one build, so together they must contain the files for these
+    targets. Returns an empty list if no shard has target-specific files, because all device code might be inside
+    libraries.
     """
     named: dict[frozenset[str], list[tuple[Shard, ShardFile]]] = {}
     for shard, file in ((own, file) for own in shards for file in own.files if file.path == DIST_INFO_PATH):
@@ -325,7 +326,7 @@ _DIFFERENT_BUILDS = (
 
 
 _HARMLESS = frozenset({HostDifference.BUILD_ID.value, HostDifference.LAYOUT.value})
-"""Differences that any library may have.
+"""Differences that are acceptable in any library.
 
 The archives contain the device code, so its original position doesn't matter.
 """
@@ -366,7 +367,7 @@ class _Comparison:
         self._others: dict[tuple[ArtifactName, str], list[ShardFile]] = {}
 
     def add(self, shard: Shard) -> None:
-        """Compare a shard's host files with the chosen files, and record files that only one side has."""
+        """Compare a shard's host files with the chosen files, and record files that exist on only one side."""
         theirs = {file.key: file for file in shard.files if file.is_host}
         artifacts = {artifact for artifact, _ in theirs}
         for key, file in theirs.items():

@@ -1,8 +1,8 @@
-"""Summarizes each artifact of a catalog: its number of files, their size, and a digest.
+"""Summarizes each artifact in a catalog: the number of its files, their total size, and a digest.
 
 The digest is the SHA-256 of text with one line per file and symlink, sorted by path. A line contains the SHA-256 of the
 file or of the symlink's target in hexadecimal, two spaces, and the path in the artifact including its stage folder.
-sha256sum(1) prints the same lines for the files of an artifact folder. ``artifact_manifest.txt`` is left out.
+sha256sum(1) prints the same lines for the files of an artifact folder. ``artifact_manifest.txt`` is excluded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BATCH = 8 << 20
 """The approximate number of bytes that a worker reads in one task."""
 _LEAST = 16 << 10
-"""The minimum cost of a file in bytes, because opening a file also takes time."""
+"""The minimum cost of a file, in bytes: opening a file also takes time."""
 
 
 class ArtifactDigest(msgspec.Struct, frozen=True):
@@ -50,8 +50,8 @@ def digest_artifacts(
 ) -> dict[str, ArtifactDigest]:
     """Return the digest of each artifact in ``entries``, based on all its files and symlinks, keyed by name.
 
-    Reads the files completely, unless the ``kept`` store has the digest of an unchanged artifact. Raises `InputError`
-    if a file can't be read, and `ChangedFileError` if a file has changed.
+    Reads all files completely, unless the ``kept`` store contains the digest of an unchanged artifact. Raises
+    `InputError` if a file can't be read, and `ChangedFileError` if a file has changed.
     """
     artifacts: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -74,7 +74,7 @@ def _recall(name: str, entries: Sequence[Entry], kept: EntryStore) -> ArtifactDi
 
 
 def _note_key(name: str, entries: Sequence[Entry]) -> bytes | None:
-    """Return a key that changes with any file or symlink of an artifact, or `None` if stamps can't show all changes."""
+    """Return a key that changes with any file or symlink in an artifact, or `None` if stamps can't show all changes."""
     files = origin_of(SequenceContent(tuple(FileContent(entry.source) for entry in entries if entry.source)))
     if files is None:
         return None

@@ -37,8 +37,8 @@ def extract_artifact(artifact: Artifact, folder: Path) -> Path:
     """Write ``artifact`` as a new folder in ``folder``, and return the new folder's path.
 
     The members are known to be safe (see `checked`): they are inside the folder and not below a symlink. Raises
-    `InputError` if the folder already exists, and `WorkError` if the folder can't be written to. In both cases, nothing
-    is left behind.
+    `InputError` if the folder already exists, and `WorkError` if the folder can't be written to. In both cases, no
+    partial output remains.
     """
     check_vacant(folder, artifact.name)
     place = folder / str(artifact.name)

@@ -45,7 +45,7 @@ class AuditReport(msgspec.Struct, frozen=True):
 
 
 def audit(environments: Environments, settings: AuditSettings, baseline: Collection[str] = ()) -> AuditReport:
-    """Check each environment. Findings whose fingerprint is in ``baseline`` count as known.
+    """Check each environment. Findings whose fingerprint is in ``baseline`` are treated as known.
 
     Raises `InputError` for patterns in ``select``, ``ignore``, and ``per-file-ignore`` that match no rule.
     """

@@ -1,9 +1,9 @@
-"""Finds the DLLs that Windows files import, in the same way as the Windows loader.
+"""Finds the DLLs that Windows files import in the same way as the Windows loader finds them.
 
-Python loads extension modules, and DLLs by their full path, with ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS`` and
-``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``. Windows then searches the folder of the DLL, folders from ``os.add_dll_directory``
-(for example, from ``rocm_sdk``), and System32, but not ``PATH``. A program first searches its own folder and System32.
-A loaded DLL satisfies every request for its base name (Microsoft Learn, "Dynamic-link library search order").
+Python uses ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS`` and ``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR`` to load extension modules, and
+DLLs by their full path. Windows then searches the folder of the DLL, folders from ``os.add_dll_directory`` (for
+example, from ``rocm_sdk``), and System32, but not ``PATH``. A program first searches its own folder and System32. A
+loaded DLL satisfies every request for its base name (Microsoft Learn, "Dynamic-link library search order").
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class DllPlace(enum.Enum):
     OWN = enum.auto()
     """In the folder of the file that imports it."""
     ADDED = enum.auto()
-    """In a folder that a package adds, or in memory because Python code in a package refers to the DLL."""
+    """In a folder that a package adds to the search, or in memory because a package's Python code refers to the DLL."""
     SYSTEM = enum.auto()
-    """Part of Windows, Visual C++, or Python. The use contains the kind."""
+    """Part of Windows, Visual C++, or Python. `DllUse.kind` specifies which."""
     DRIVER = enum.auto()
-    """In System32 if AMD's driver is installed. If a package has a DLL with this name, the use contains that DLL."""
+    """In System32 if AMD's driver is installed. If a package has such a DLL, `DllUse.provider` is that DLL."""
     ASSUMED = enum.auto()
     """In a ROCm package that isn't given. The audit assumes that this package is installed."""
     OUT_OF_REACH = enum.auto()
@@ -67,7 +67,7 @@ class LoadTime(enum.Enum):
 
 
 class DllUse(msgspec.Struct, frozen=True):
-    """A DLL that a file imports, with the name in its import table and the place where Windows finds it."""
+    """A DLL that a file imports, with its name in the import table and the location where Windows finds it."""
 
     user: InstalledFile
     name: str
@@ -142,7 +142,7 @@ class _Finder:
         return None if is_closed or found is None or found.distribution in given else found
 
     def _is_added(self, dll: InstalledFile, user: InstalledFile) -> bool:
-        """Return whether a package adds a DLL's folder to the search, or refers to the DLL, before it loads ``user``.
+        """Return whether a package adds a DLL's folder to the search path, or refers to it, before loading ``user``.
 
         Python code that refers to a DLL opens the DLL by its path: ``WinDLL(os.path.join(libs, "demo.dll"))``.
         """
@@ -162,7 +162,7 @@ class _Finder:
     def _loaders_of(self, user: InstalledFile) -> frozenset[str]:
         """Return the sources of a file's distribution and its requirements.
 
-        Python imports them before it loads the file.
+        Python imports these distributions before it loads the file.
         """
         if user.distribution not in self._loaders:
             owner = self._tree.owners.get(user.distribution)
@@ -175,7 +175,7 @@ class _Finder:
     def _adding(self) -> frozenset[str]:
         """The sources of distributions whose Python code adds folders to the search.
 
-        The audit doesn't know which folders.
+        The audit doesn't know which folders they add.
         """
         return frozenset(file.distribution for file in self._tree.files if file.mentions & _ADDS_FOLDERS)
 

@@ -24,8 +24,8 @@ class Severity(str, enum.Enum):
 class Evidence(msgspec.Struct, frozen=True):
     """A violation of a rule: the file or distribution, the text, and a remedy if the rule's remedy doesn't apply.
 
-    ``found`` completes a sentence that begins with the file. ``facts`` distinguish this violation from others of the
-    same rule in the same file, for example, with the name of a library. Facts are data rather than prose, and don't
+    ``found`` completes a sentence whose subject is the file. ``facts`` distinguish this violation from others of the
+    same rule in the same file, for example, by the name of a library. Facts are data rather than prose, and don't
     contain versions of other packages.
     """
 
@@ -59,7 +59,7 @@ class Finding(msgspec.Struct, frozen=True):
     distribution: str = ""
     """The name of the distribution. Empty for a file that belongs to no distribution."""
     path: str = ""
-    """The file's path in site-packages. Empty for a finding about a whole distribution."""
+    """The file's path in site-packages. Empty for a finding about an entire distribution."""
     fingerprint: str = ""
     """A hash that stays the same across runs, machines, and package versions (`fingerprint`)."""
     facts: tuple[str, ...] = ()

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile, Tree
 
 UNLOADED = "; nothing in the given packages loads that file"
-"""The note for a finding that has no effect as long as nothing loads the file."""
+"""The note for a finding that has no effect unless something loads the file."""
 
 
 def loaded_paths(subject: Subject) -> frozenset[str]:
     """Return the paths of programs, of files that Python imports, and of files that these files load.
 
-    A file loads its dependencies and the libraries that its strings mention. Mentions in Python sources count in the
-    same way. If a package has neither programs nor extension modules, all its libraries are for other packages. The
-    same applies to libraries in the SDK, in a prefix, and outside of packages.
+    A file loads its dependencies and the libraries that its strings mention. Mentions in Python sources are treated in
+    the same way. If a package has neither programs nor extension modules, all its libraries are intended for other
+    packages. The same applies to libraries in the SDK, in a prefix, and outside of packages.
     """
     processes = {process.file.path: process for process in subject.processes}
     named = _by_mention(subject.tree)
@@ -52,7 +52,7 @@ def _by_mention(tree: Tree) -> dict[str, list[str]]:
 
 
 def _taken(file: InstalledFile, named: dict[str, list[str]]) -> list[str]:
-    """Remove and return the paths that a file's strings mention. Removed paths need no second visit."""
+    """Remove and return the paths that a file's strings mention. Removed paths don't need to be visited again."""
     return [path for text in file.mentions for path in named.pop(text, ())]
 
 

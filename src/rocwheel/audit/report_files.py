@@ -64,7 +64,7 @@ def _remedy(path: Path) -> str:
 
 
 def is_baseline(path: Path) -> bool:
-    """Return whether a file is empty or a baseline of any version. A damaged baseline also counts as a baseline.
+    """Return whether a file is empty or a baseline of any version. A damaged baseline is also treated as a baseline.
 
     Raises `InputError` if the file can't be read.
     """
@@ -76,7 +76,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
-    """Write a baseline with all ``findings``. The rules and text in the file are only for human readers."""
+    """Write a baseline with all ``findings``. The rules and text in the file are intended only for human readers."""
     known = {
         finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found))
         for finding in findings
@@ -117,7 +117,7 @@ def to_sarif(report: AuditReport) -> dict[str, Any]:
 
 
 def _split(file: str) -> tuple[str, str]:
-    """Split a location into a wheel and its member. Return only the path if the archive isn't a wheel."""
+    """Split a location into a wheel and its member. If the archive isn't a wheel, return only the path."""
     stem, mark, member = file.partition(".whl!")
     return (f"{stem}.whl", member) if mark else (file, "")
 
@@ -142,7 +142,7 @@ _MARKS = (b'"schema": "rocwheel.audit-baseline/', b'"name": "rocwheel"')
 
 
 class ReportFiles(msgspec.Struct, frozen=True):
-    """The output paths of the new baseline and the SARIF file, or `None` for a file that isn't written.
+    """The output paths of the new baseline and the SARIF file; `None` for a file that isn't written.
 
     The audit's settings file, ``settings``, can't be overwritten. The SARIF file also can't overwrite ``known``, the
     audit's baseline.
@@ -154,7 +154,7 @@ class ReportFiles(msgspec.Struct, frozen=True):
     known: Path | None = None
 
     def check(self, read: Iterable[str]) -> None:
-        """Raise `InputError` for an output file in a missing folder, and for an output file that is also an input.
+        """Raise `InputError` for an output file whose folder doesn't exist, and for an output file that is also input.
 
         ``read`` contains the real paths of the audited wheels and folders. In an audited folder, only an older report
         can be overwritten. A new baseline can replace only another baseline.

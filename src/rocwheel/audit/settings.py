@@ -29,9 +29,9 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     per_file_ignore: dict[str, tuple[str, ...]] = {}
     """The rules that aren't checked for certain files, keyed by patterns for paths in site-packages."""
     system_libraries: tuple[str, ...] = ()
-    """Patterns for additional SONAMEs or DLL names that every target system has."""
+    """Patterns for SONAMEs or DLL names of additional libraries that every target system has."""
     dll_folders: tuple[str, ...] = ()
-    """Patterns for folders in site-packages that Windows packages add with ``os.add_dll_directory``."""
+    """Patterns for folders in site-packages that Windows packages pass to ``os.add_dll_directory``."""
     site_packages_length: int = 80
     """The maximum length of the path of site-packages on Windows machines."""
     dlopen: dict[str, tuple[str, ...]] = {}
@@ -51,7 +51,7 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     cpu_level: CpuLevel = "x86-64"
     """The level of the target CPU. The loader searches subfolders of ``glibc-hwcaps`` up to this level."""
     closed: bool | None = None
-    """Whether the given packages are complete. If so, the audit assumes no other packages and no SDK.
+    """Whether the given packages form a complete set. If so, the audit assumes no other packages and no SDK.
 
     By default, the audit assumes an SDK, except in an installed environment.
     """
@@ -67,7 +67,7 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
         return _named(self.loaded_by, path)
 
     def idle_patterns(self, paths: Collection[str]) -> tuple[str, ...]:
-        """Return the patterns that match none of ``paths``, each with the name of its setting."""
+        """Return the patterns that don't match any of ``paths``, each with the name of its setting."""
         tables = {"dlopen": self.dlopen, "loaded-by": self.loaded_by, "per-file-ignore": self.per_file_ignore}
         return tuple(
             f"{setting} {pattern!r}"

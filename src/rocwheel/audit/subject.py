@@ -1,4 +1,4 @@
-"""The data for the rules: the tree, the processes that its files start, and the user's expectations."""
+"""The data that rules use: the tree, the processes that its files start, and the user's expectations."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Process(msgspec.Struct, frozen=True):
 
     @property
     def missed(self) -> list[Search]:
-        """The file's own searches that failed."""
+        """The failed searches that the file itself requested."""
         return [search for search in self.loader.missing if search.requester == 0]
 
 
 class UndeclaredUse(msgspec.Struct, frozen=True):
-    """A file that loads a library from another distribution, and the library's name in the file."""
+    """A file that loads a library from another distribution, and the library's name as given in the file."""
 
     owner: Distribution
     file: InstalledFile
@@ -62,7 +62,7 @@ _BYTES_FOR_LOOKUP = 1 << 10
 
 
 class Subject:
-    """The data about one environment for the rules. Expensive data is computed only once."""
+    """The data about one environment that rules use. Expensive data is computed only once."""
 
     def __init__(self, tree: Tree, settings: AuditSettings) -> None:
         self.tree = tree
@@ -75,7 +75,7 @@ class Subject:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the packages are complete. If so, the audit assumes no other packages."""
+        """Whether the packages form a complete set. If so, the audit assumes no other packages."""
         return self.tree.is_installed if self.settings.closed is None else self.settings.closed
 
     @cached_property
@@ -106,7 +106,7 @@ class Subject:
 
     @cached_property
     def python_definitions(self) -> frozenset[bytes]:
-        """The names of symbols that look like the interpreter's symbols and that at least one file defines."""
+        """The names of symbols that look like the interpreter's symbols and that are defined in at least one file."""
         traits = (file.traits for file in self.tree.files if file.traits is not None)
         names = (name for one in traits for name in one.linkage.definitions)
         return frozenset(name for name in names if name.startswith((b"Py", b"_Py")))
@@ -118,11 +118,11 @@ class Subject:
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
-        """The SDK folders of needed libraries that the SDK's layout provides, keyed by path.
+        """The SDK folders that, according to the SDK's layout, provide needed libraries, keyed by path.
 
         The libraries of torch are included if no given package requires torch. If a package requires torch, users can
         add torch to the given packages. The result is empty for an installed environment, which is complete unless the
-        settings say otherwise.
+        settings specify otherwise.
         """
         layout = assumed_sdk_folders(self.tree, closed=self.settings.closed)
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
@@ -188,7 +188,7 @@ class Subject:
 
     @cached_property
     def undeclared_uses(self) -> tuple[UndeclaredUse, ...]:
-        """The first use without a direct or indirect requirement for each pair of distributions."""
+        """For each pair of distributions, the first use without a direct or indirect requirement."""
         found = dict[tuple[str, str], UndeclaredUse]()
         for process in self.processes:
             owner = self.tree.owners.get(process.file.distribution)
@@ -230,7 +230,7 @@ class Subject:
     def start(self, file: InstalledFile) -> Process:
         """Load one file into an empty process.
 
-        Raises `InputError` if the files need far more lookups than those of published packages of the same size.
+        Raises `InputError` if the files need far more lookups than published packages of the same size.
         """
         loader = Loader(self.disk, self.system, hwcaps_folders(self.settings.cpu_level), self._lookups_left)
         library = self.disk.open(f"{SITE}/{file.path}")
@@ -247,7 +247,7 @@ class Subject:
 
     @cached_property
     def inherited(self) -> frozenset[tuple[str, str]]:
-        """Paths of files, each with the name of a library that the file finds only through the RPATH of its loader."""
+        """Pairs of a file's path and the name of a library that the file finds only through the RPATH of its loader."""
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(
             (file.path, search.name)
@@ -261,11 +261,11 @@ class Subject:
 
     @cached_property
     def loaded_before(self) -> frozenset[tuple[str, str]]:
-        """Paths of files, each with the name of a library that is always in memory before the file needs it.
+        """Pairs of a file's path and the name of a library that is always in memory before the file needs it.
 
-        An audited library doesn't find such a dependency itself. The loader opens all direct dependencies of a file
-        before the dependencies of its libraries. This applies to libraries that a package's own extension modules load.
-        The SDK's libraries are excluded because they are also for other packages.
+        Such a library isn't found through the run path of the audited file itself. The loader opens all direct
+        dependencies of a file before the dependencies of its libraries. This applies to libraries that a package's own
+        extension modules load. The SDK's libraries are excluded because they are also intended for other packages.
         """
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         met, unmet = set[tuple[str, str]](), set[tuple[str, str]]()
@@ -305,7 +305,8 @@ class Subject:
     def load_together(self, first: InstalledFile, second: InstalledFile) -> bool:
         """Return whether a process can use both packages, because a given package requires both.
 
-        A package counts as requiring itself. Any file may be loaded together with a file that no package owns.
+        A package is considered to require itself. A file that doesn't belong to any package may be loaded together with
+        any other file.
         """
         one, other = (self.tree.owners.get(file.distribution) for file in (first, second))
         if one is None or other is None or one is other:
@@ -324,7 +325,7 @@ def _soname_of(file: InstalledFile) -> str:
 
 
 def _is_divided(owner: Distribution) -> bool:
-    """Return whether other packages contain a package's kernels. Artifacts include the kernels for each GPU."""
+    """Return whether a package's kernels are in other packages. Artifacts include the kernels for each GPU."""
     is_artifact = bool(owner.name) and not owner.dist_info
     return is_artifact or is_divided(owner.name, owner.requires)
 

@@ -1,4 +1,4 @@
-"""Finds the libraries that audited files can't find, and the packages that contain these libraries."""
+"""Finds the libraries that audited files need but can't find, and the packages that contain these libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
 
     file: InstalledFile
     name: str
-    """The library's name in the file."""
+    """The library's name as given in the file."""
     user: InstalledFile
     """The audited file that is loaded."""
     stop: LoaderStop | None = None
@@ -42,13 +42,13 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The beginning of a finding's text, which names the file that needs the library."""
+        """The beginning of a finding's text: the file that needs the library, and the library."""
         through = "" if self.file is self.user else f"loads {self.file.path}, which "
         return f"{through}needs {self.name}"
 
     @property
     def facts(self) -> tuple[str, str]:
-        """The facts that identify this library: its name, and the user's path."""
+        """The facts that identify this library: its name, and the path of the file that needs it."""
         return self.name, self.file.path
 
 
@@ -82,7 +82,8 @@ def folders_with(subject: Subject, name: str) -> list[str]:
 def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
     """Return whether the machine's driver must provide a library, because the package and its requirements don't.
 
-    Another package might have a loader for the driver, like ROCm's OpenCL loader. That doesn't help users without ROCm.
+    Another package might have a loader for the driver, like ROCm's OpenCL loader. Such a loader doesn't help users
+    without ROCm.
     """
     owner = subject.tree.owners.get(library.file.distribution)
     names = {owner.name, *subject.required.get(owner.name, ())} if owner else set()
@@ -107,7 +108,7 @@ _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 
 
 class AbsentRequirement(msgspec.Struct, frozen=True):
-    """A required package that isn't given, or several candidates, with the libraries that are missing."""
+    """A required package that isn't given, or several candidates for it, and the missing libraries."""
 
     user: Distribution
     """The audited distribution that contains the loaded file."""
@@ -125,7 +126,7 @@ class WhereElse(msgspec.Struct, frozen=True):
 
 
 def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
-    """Return the required packages that might have a missing library, or `None` if all packages are given.
+    """Return the required packages that might contain a missing library, or `None` if all packages are given.
 
     The result excludes SDK packages, because their libraries are known.
     """
@@ -145,7 +146,7 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
 
     A library belongs to a package if its user's run path points into the package's folder. For example,
     ``nvidia/cublas/lib`` belongs to ``nvidia-cublas-cu12``. If several packages match, the package whose name is the
-    start of the library's name wins. If no package has such a name, all of them are included.
+    start of the library's name is chosen. If there is no such package, all matching packages are included.
 
     A library also belongs to a package if its name begins with a word in the package's name, as with
     ``libtorch_cpu.so`` and ``torch``. Some packages are known to contain a library: for example, ``torch`` contains
@@ -172,8 +173,8 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
 def absent_sibling(subject: Subject, library: UnresolvedLibrary) -> str:
     """Return the SDK package with any version of a library that is required but not given, or an empty string.
 
-    The packages of an SDK are built together. Therefore, the package has the required version, regardless of the known
-    layout.
+    The packages of an SDK are built together. Therefore, the package contains the required version, regardless of the
+    known layout.
     """
     owner = subject.tree.owners.get(library.file.distribution)
     if owner is None or not is_sdk_package(owner.name):
@@ -195,7 +196,7 @@ def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple
 
 @lru_cache(maxsize=16)
 def _led_to(run_path: str | None, folder: str, required: frozenset[str]) -> frozenset[str]:
-    """Return the required packages whose folders the run path of a file in ``folder`` leads to."""
+    """Return the required packages whose folders are listed in the run path of a file in ``folder``."""
     found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
     inside = [place for place in found if place and not place.startswith("..")]
     return frozenset(name for place in inside if (name := _package_in(place, required)))
@@ -213,7 +214,7 @@ def _package_in(folder: str, required: Collection[str]) -> str:
 
 
 def _is_alike(library: str, package: str) -> bool:
-    """Return whether a library's name begins with a word in a package's name that has more than three letters."""
+    """Return whether a library's name begins with a word of at least four letters from a package's name."""
     match = _LIBRARY.match(library.lower())
     words = [word for word in package.split("-") if len(word) > 3]
     return match is not None and any(match[1].startswith(word) for word in words)

@@ -46,14 +46,14 @@ class OpenedNames(enum.Enum):
     NOTHING = "nothing"
     """The file opens no libraries."""
     FOUND = "found"
-    """The file's strings name all libraries, and each library is in a package or on every system."""
+    """The file's strings contain the names of all libraries, and each library is in a package or on every system."""
     NAMED = "named"
-    """The file's strings name some libraries.
+    """The file's strings contain the names of some libraries.
 
     The other names are composed at run time, or no given package contains the libraries.
     """
     ANYTHING = "anything"
-    """The file's strings name no libraries, so the names come from another file."""
+    """The file's strings contain no library names, so the names come from another file."""
 
 
 class Toolkit(msgspec.Struct, frozen=True):
@@ -77,11 +77,11 @@ class Toolkit(msgspec.Struct, frozen=True):
         return self.is_sdk and not self.keeps
 
     def gives_up(self, folder: str, opens: OpenedNames) -> bool:
-        """Return whether a repair removes a folder where a file may open libraries by name.
+        """Return whether a repair removes a folder in which a file may open libraries by name.
 
         The file finds all its dependencies without that folder. The folder is absolute or relative to site-packages.
-        The SDK's packages replace the folders of ROCm if the file's strings name the libraries. If the user chose the
-        SDK, the packages replace the folders of every toolkit.
+        The SDK's packages replace the folders of ROCm if the file's strings contain the names of the libraries. If the
+        user chose the SDK, the packages replace the folders of every toolkit.
         """
         if not self.trusts_layout or opens is OpenedNames.FOUND:
             return self.trusts_layout
@@ -108,14 +108,14 @@ def judge_toolkit(
 ) -> Toolkit:
     """Return a wheel's toolkit in an environment.
 
-    The toolkit is the SDK if the wheel needs ROCm libraries, and the SDK has each of them under the exact SONAME. In
-    addition, the wheel must need no CUDA library, already require the SDK, or load libraries from given SDK packages. A
-    repair makes the wheel require those packages, so the repaired wheel gets the same result.
+    The toolkit is the SDK if the wheel needs ROCm libraries, and the SDK contains each of them with exactly the same
+    SONAME. In addition, the wheel must need no CUDA library, already require the SDK, or load libraries from given SDK
+    packages. A repair adds these packages to the wheel's requirements, so the repaired wheel gets the same result.
 
     Other wheels use the system's toolkit: wheels for several toolkits, for a different ROCm version, or for parts of
-    ROCm that the SDK lacks. No process mixes two toolkits.
+    ROCm that the SDK lacks. A process never uses libraries from two toolkits.
 
-    ``used_by`` returns the names of packages that a wheel loads libraries from without requiring them.
+    ``used_by`` returns the names of the packages from which a wheel loads libraries without requiring the packages.
     """
     needed = _needed_from_others(tree, owner, settings)
     known = _sdk_libraries(tree)
@@ -142,7 +142,7 @@ def sdk_library_folders(tree: Tree) -> frozenset[str]:
 
 
 def _needed_from_others(tree: Tree, owner: Distribution, settings: AuditSettings) -> list[str]:
-    """Return the distinct libraries that a wheel's files need or open by name, and that the wheel lacks."""
+    """Return the distinct libraries that a wheel's files need or open by name, but that the wheel doesn't contain."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.elf]
     own = {file.name for file in files}
     names = (name for file in files if file.elf for name in (*file.elf.wanted, *settings.opened_by(file.path)))
@@ -156,10 +156,10 @@ def _sdk_libraries(tree: Tree) -> frozenset[str]:
 
 
 def _other_versions(tree: Tree, name: str, known: Collection[str]) -> list[str]:
-    """Return the SDK's other versions of a ROCm library that neither the given packages nor the SDK contains.
+    """Return the other versions, in the SDK, of a ROCm library that neither the given packages nor the SDK contains.
 
-    The SDK also contains libraries from other projects. Their versions follow those projects and don't show the ROCm
-    release.
+    The SDK also contains libraries from other projects. The version numbers of these libraries are those of the
+    upstream projects, not of the ROCm release.
     """
     if name in tree.libraries or not is_versioned_by_rocm(name):
         return []

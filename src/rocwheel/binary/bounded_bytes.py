@@ -38,10 +38,10 @@ def viewing(data: Buffer) -> Iterator[Data]:
 
 
 class BoundedBytes:
-    """The bytes of one file. Each access checks the file's size and returns a copy.
+    """The bytes of one file. Each access is checked against the file's size and returns a copy.
 
-    Instances don't keep or return views of the bytes, so a memory map behind the bytes can be closed at any time. Each
-    format's subclass sets the error to raise and the noun for its files.
+    Instances don't keep or return views of the bytes, so a memory map that contains the bytes can be closed at any
+    time. The subclass for each format specifies the exception class and the noun for its files.
     """
 
     __slots__ = ("_given", "_view", "name", "size")
@@ -114,7 +114,7 @@ class BoundedBytes:
 
 
 class OffsetMoves(msgspec.Struct, frozen=True):
-    """Moves of a file's bytes, as pairs: an old file offset, in ascending order, and the distance to add.
+    """How a file's bytes move, as pairs of an old file offset, in ascending order, and the distance to add to it.
 
     A distance applies to everything from its offset to the next pair's offset. If a distance is smaller than the
     distance before it, the bytes immediately before its offset are removed.

@@ -1,7 +1,8 @@
 """Reads code objects for AMD GPUs (https://llvm.org/docs/AMDGPUUsage.html): target IDs, headers, and machine numbers.
 
-A target ID, such as ``gfx90a:sramecc+:xnack-``, is a processor and its feature settings. A feature without a setting
-may be on or off. A bundle entry ID adds the offload kind and the triple: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
+A target ID, such as ``gfx90a:sramecc+:xnack-``, consists of a processor and its feature settings. A feature without a
+setting may be on or off. A bundle entry ID adds the offload kind and the triple:
+``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
 
 Sources: https://llvm.org/docs/AMDGPUUsage.html#target-id and https://clang.llvm.org/docs/ClangOffloadBundler.html
 
@@ -67,12 +68,12 @@ class DeviceCodeError(InputError):
 
     @property
     def reason(self) -> str:
-        """The problem and the expected value, for lists that already show the file and need no remedy."""
+        """The problem and the expected value, for lists that already show the file and don't include a remedy."""
         return f"{self.found}, expected {self.expected}" if self.expected else self.found
 
 
 class NoRoomError(DeviceCodeError):
-    """An error for a valid bundle that doesn't fit into the available space."""
+    """An error for a valid bundle that is too large for the available space."""
 
 
 class NotTrimmableError(DeviceCodeError):
@@ -133,7 +134,7 @@ def known_processors() -> tuple[str, ...]:
 def find_illegal(target: TargetId) -> str | None:
     """Return why compilers reject a target (an unknown processor or an unsupported feature), or `None` if it is valid.
 
-    An unknown processor is valid if it is spelled correctly, because newer compilers know more processors.
+    An unknown processor is valid if its name has the correct form, because newer compilers know more processors.
     """
     if not _MACHINE_NAME.fullmatch(target.processor):
         return f"{target.processor!r} isn't a processor"
@@ -156,7 +157,7 @@ DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
 class TargetId(msgspec.Struct, frozen=True):
     """A processor and its feature settings; a feature that is ``None`` may be on or off.
 
-    Targets don't define an order: bundles sort them by spelling, and lists sort them in catalog order.
+    Targets have no defined order: bundles sort them alphabetically, and lists sort them in catalog order.
     """
 
     processor: str
@@ -165,7 +166,7 @@ class TargetId(msgspec.Struct, frozen=True):
 
     @property
     def features(self) -> dict[str, bool]:
-        """The settings of the features that have one, keyed by name, in canonical order."""
+        """The settings of all features that have a setting, keyed by name, in canonical order."""
         settings = {"sramecc": self.sramecc, "xnack": self.xnack}
         return {name: setting for name, setting in settings.items() if setting is not None}
 
@@ -211,7 +212,7 @@ def processor_of(text: str) -> str:
 
 
 def retargeted_triple(triple: str, old: TargetId, new: TargetId) -> str:
-    """Convert the triple for code for ``old`` to the triple for code for ``new``.
+    """Convert a triple that belongs to code for ``old`` to the triple that belongs to code for ``new``.
 
     LLVM 24 includes the processor in the architecture: ``amdgpu10.30-amd-amdhsa-unknown`` for gfx1030,
     ``amdgpu10.3-amd-amdhsa-unknown`` for gfx10-3-generic. See https://github.com/llvm/llvm-project/pull/206480. Triples
@@ -272,7 +273,7 @@ class BundleEntryId(msgspec.Struct, frozen=True):
         return self.kind == "host"
 
     def retargeted(self, new: TargetId) -> BundleEntryId:
-        """Return the ID for the same code, built for the target ``new``."""
+        """Return the ID that the same code would have if it were built for the target ``new``."""
         triple = retargeted_triple(self.triple, self.target, new) if self.target else self.triple
         return BundleEntryId(self.kind, triple, new)
 
@@ -299,7 +300,7 @@ FIRST_WITH_OPEN_FEATURES = 4
 _MOST_OVERLAP = 2
 """The limit on the total size of the notes, as a multiple of the file size.
 
-Segments may be parts of other segments, but in a damaged file, thousands of segments might share the same notes.
+Segments may be parts of other segments, but in a damaged file, thousands of segments might contain the same notes.
 """
 
 
@@ -333,8 +334,8 @@ def is_code_object(data: Data) -> bool:
 def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
     """Read the ELF header and find the notes of the code object in ``data``.
 
-    Raises `DeviceCodeError` if ``data`` isn't a code object. Raises `ElfError` if headers and notes overlap or are past
-    the end of the file.
+    Raises `DeviceCodeError` if ``data`` isn't a code object. Raises `ElfError` if headers and notes overlap or extend
+    past the end of the file.
     """
     if not is_code_object(data):
         raise DeviceCodeError(
@@ -351,7 +352,7 @@ def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
 def header_processor(head: bytes) -> str | None:
     """Return a code object's processor, using only the beginning of the file.
 
-    Returns `None` for other files, and if the header names an unknown processor.
+    Returns `None` for other files, and if the header specifies an unknown processor.
     """
     if not is_code_object(memoryview(head)):
         return None
@@ -371,7 +372,7 @@ def read_loaded_header(head: bytes) -> LoadedHeader | None:
     """Return the fields that a runtime reads from the header of a code object, or `None` for other files.
 
     Before version 4, every feature is on or off: a feature without a flag is off. In version 2, the XNACK flag is in a
-    bit that later versions use for the processor, and there is no flag for SRAMECC.
+    bit that later versions use for the processor, and SRAMECC has no flag.
     """
     if not is_code_object(memoryview(head)):
         return None
@@ -395,7 +396,7 @@ def _decode_flags(flags: int, abi_version: int) -> TargetId | None:
 
 
 def encode_flags(target: TargetId, *, place: CodePlace) -> int:
-    """Return the ``e_flags`` that compilers write for ``target``, from code object version 4 on.
+    """Return the ``e_flags`` that compilers write for ``target`` in code object version 4 and later.
 
     Raises `DeviceCodeError` for an unknown processor, and for a feature that the processor doesn't have.
     """

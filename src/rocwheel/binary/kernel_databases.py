@@ -1,4 +1,4 @@
-"""Reads files where libraries look up kernels: MIOpen and rocFFT databases, AOTriton images, and Tensile tables.
+"""Reads files in which libraries look up kernels: MIOpen and rocFFT databases, AOTriton images, and Tensile tables.
 
 =============  ===================================================================================================
 table          columns that matter
@@ -20,7 +20,7 @@ offset  what
 A Tensile table that selects other tables may have the hardware predicate ``{"type": "Processor", "value": "gfx906"}``;
 tables of solutions have no such predicate. In Debian's librocblas5 7.2.4, 11 of 515 tables have the predicate, and it
 always agrees with the table's name. Kernel names include an instruction set (``_ISA906_``), which other processors may
-share.
+also use.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def is_database(data: Data) -> bool:
 
 
 def database_processors(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the sorted processors that a database has kernels for, or an empty tuple for other kinds of databases.
+    """Return the sorted processors for which a database has kernels, or an empty tuple for other databases.
 
     SQLite reads a copy of the data, because it can't read a file without a name. Raises `DeviceCodeError` for a damaged
     database, and `WorkError` if there is no space for the copy.
@@ -171,7 +171,7 @@ def is_image(data: Data) -> bool:
 def image_processors(data: Data, *, name: str) -> tuple[str, ...]:
     """Return the known processors from an image's code objects, sorted.
 
-    Raises `DeviceCodeError` for an image that AOTriton would refuse.
+    Raises `DeviceCodeError` for an image that AOTriton would reject.
     """
     place = CodePlace(name)
     header = _read_header(data, place)
@@ -252,7 +252,7 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Fill the buffer with the next bytes; 0 means the end."""
+        """Fill the buffer with the next bytes; return 0 at the end."""
         view = memoryview(buffer)  # type: ignore[arg-type]  # a writable buffer of any type
         piece = load(self._data[self._position : self._position + len(view)])
         view[: len(piece)] = piece

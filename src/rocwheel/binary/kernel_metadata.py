@@ -3,9 +3,9 @@
 Since code object version 3, metadata notes have the owner ``AMDGPU`` and the kind 32. There can be several notes, one
 for each translation unit.
 
-Nothing in a code object may move, so an edited note keeps its size. Notes are MessagePack, which has several encodings
-for the same value. If the new target name is shorter, its length and the two numbers in ``amdhsa.version`` get longer
-encodings. See https://github.com/msgpack/msgpack/blob/master/spec.md.
+Nothing in a code object may move, so an edited note must not change its size. Notes are MessagePack, which has several
+encodings for the same value. If the new target name is shorter, longer encodings are used for its length and for the
+two numbers in ``amdhsa.version``. See https://github.com/msgpack/msgpack/blob/master/spec.md.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of one metadata note. Notes in version 3 and in assembled code objects may lack a target."""
+    """The content of one metadata note. Notes in version 3 and in assembled code objects may not specify a target."""
 
     version: tuple[int, int] = msgspec.field(name=VERSION_KEY)
     target: str = msgspec.field(name=TARGET_KEY, default="")
@@ -169,7 +169,7 @@ def rename_target(
 ) -> list[tuple[int, bytes]]:
     """Return the offsets and bytes that rename ``old`` to ``new`` in every metadata note, without moving anything.
 
-    Notes without a target don't change. Raises `DeviceCodeError` if a note is for a different target, has no room for
+    Notes without a target don't change. Raises `DeviceCodeError` if a note is for a different target, is too small for
     the new name, or is damaged.
     """
     edits = []

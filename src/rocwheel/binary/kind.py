@@ -50,7 +50,7 @@ _COFF_RESTS: Final = frozenset({b"\0\0\0\0", b"\0\0\4\0", b"\0\0\5\0"})
 """No optional header, and the usual flags: zero, line numbers stripped, or line numbers and relocations stripped."""
 
 HEAD_SIZE: Final = 64
-"""The number of bytes that include every magic number in this module, and a complete ELF header."""
+"""A number of bytes that is sufficient for every magic number in this module and for a complete ELF header."""
 
 
 def is_elf(head: bytes | Data) -> bool:
@@ -72,9 +72,9 @@ def is_cut_elf(data: bytes | Data) -> bool:
 
 
 def is_library_name(path: str) -> bool:
-    """Return whether a file is named like a Linux shared library (``libx.so``, ``libx.so.1.2``) or a Python module.
+    """Return whether a file has the name of a Linux shared library (``libx.so``, ``libx.so.1.2``) or a Python module.
 
-    The file may still be a text file that refers linkers to a library (ld(1), "Implicit Linker Scripts").
+    The file may actually be a text file that refers linkers to a library (ld(1), "Implicit Linker Scripts").
     """
     return _LIBRARY_NAME.search(path) is not None
 
@@ -152,7 +152,7 @@ def is_binary(head: bytes | Data) -> bool:
     """Return whether a file that the user specifies is worth reading, even if it turns out to be unreadable.
 
     Such a file is an ELF file of any class, a bundle file, a kpack archive, or a static library. Windows DLLs,
-    programs, and object files also qualify.
+    programs, and object files are also binaries.
     """
     return (
         is_elf(head) or is_pe(head) or is_coff_object(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.facts import Pe
 
 LINUX_HOSTS: Final = frozenset([21, 62, 183, 243])
-"""The ELF machine numbers of systems that run Linux with ROCm: PowerPC64, x86-64, AArch64, RISC-V."""
+"""The ELF machine numbers of systems on which Linux runs with ROCm: PowerPC64, x86-64, AArch64, RISC-V."""
 
 
 class Platform(str, enum.Enum):
-    """An operating system that packages are built for, with the value for ``--platform`` as its text."""
+    """An operating system for which packages are built; its text is the value of ``--platform``."""
 
     LINUX = "linux"
     WINDOWS = "windows"
@@ -38,8 +38,8 @@ class Platform(str, enum.Enum):
 def platform_of(binary: Elf | Pe) -> Platform | None:
     """Return the operating system that runs or loads a binary, regardless of its machine.
 
-    Returns `None` for files that any system may have: GPU code objects, object files, and detached debug information.
-    Also returns `None` for ELF files for machines that don't run Linux with ROCm.
+    Returns `None` for files that can exist on any system: GPU code objects, object files, and detached debug
+    information. Also returns `None` for ELF files for machines on which Linux doesn't run with ROCm.
     """
     if not isinstance(binary, Elf):
         return Platform.WINDOWS

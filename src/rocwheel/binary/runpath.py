@@ -105,12 +105,12 @@ class ElfImage(msgspec.Struct, frozen=True):
 
     @property
     def starts_as_program(self) -> bool:
-        """Whether a kernel may start the file, and then read its program headers in memory."""
+        """Whether a kernel may start the file, so that its program headers are read from memory."""
         return self.header.type == ET_EXEC or self.dynamic.is_pie or self._has_interpreter
 
     @property
     def is_static(self) -> bool:
-        """Whether the file is a program without a loader: a static PIE, which relocates itself."""
+        """Whether the file is a program that needs no loader: a static PIE, which relocates itself."""
         return self.starts_as_program and not self._has_interpreter and self.dynamic.value(DT_NEEDED) is None
 
     @property
@@ -172,7 +172,7 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
 
 
 def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable) -> None:
-    """Reject glibc's loader, which asserts that it has no run path and otherwise can't start programs."""
+    """Reject glibc's loader, which asserts that it has no run path and couldn't start programs if it had one."""
     offset = dynamic.value(DT_SONAME)
     if offset is not None and strings.string(source, offset, "the SONAME").startswith(_LOADERS):
         raise ElfError(
@@ -244,12 +244,12 @@ class Position(msgspec.Struct, frozen=True):
     address: int
 
     def after(self, size: int) -> Position:
-        """Return the position that is ``size`` bytes further."""
+        """Return the position ``size`` bytes after this position."""
         return Position(self.offset + size, self.address + size)
 
 
 class Room(msgspec.Struct, frozen=True):
-    """Space for tables, and the program headers that load the tables from there."""
+    """Space for tables, and the program headers that load the tables from this space."""
 
     place: Position
     """The first free byte."""
@@ -259,10 +259,10 @@ class Room(msgspec.Struct, frozen=True):
 
 
 def find_growing_segment(source: ElfBytes, image: ElfImage) -> Segment | None:
-    """Return the segment that ends both the file and the memory image, and so can grow, or `None`.
+    """Return the segment that is last in both the file and the memory image and can therefore grow, or `None`.
 
-    A segment from an earlier edit qualifies, so a second edit doesn't add another segment. A segment with code doesn't
-    qualify.
+    A segment from an earlier edit is suitable, so a second edit doesn't add another segment. A segment that contains
+    code isn't suitable.
     """
     last = max(load_segments(image.segments), key=lambda segment: segment.memory_end)
     ends_file = last.end == source.size and last.file_size == last.memory_size
@@ -280,13 +280,13 @@ def make_room(source: ElfBytes, image: ElfImage, size: int, *, writable: bool) -
 
 
 def grow_segment(segments: tuple[Segment, ...], last: Segment, size: int) -> tuple[Segment, ...]:
-    """Return the segments after one of them, ``last``, grows by ``size`` bytes."""
+    """Return the segments as they are after one of them, ``last``, grows by ``size`` bytes."""
     grown = msgspec.structs.replace(last, file_size=last.file_size + size, memory_size=last.memory_size + size)
     return tuple(grown if segment is last else segment for segment in segments)
 
 
 def _add_segment(source: ElfBytes, image: ElfImage, size: int, flags: int) -> Room:
-    """Add a segment that starts with the program headers, which no longer fit at their old position."""
+    """Add a segment that starts with the program headers, which no longer fit at their original position."""
     count = len(image.segments) + 1
     if count > _MOST_SEGMENTS:
         raise ElfError(source.name, f"{count - 1} program headers", expected=f"fewer than {_MOST_SEGMENTS}")
@@ -301,7 +301,7 @@ def _add_segment(source: ElfBytes, image: ElfImage, size: int, flags: int) -> Ro
 
 
 def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) -> tuple[Segment, ...]:
-    """Insert the new segment in order, after the last loaded one, and point ``PT_PHDR`` to the moved table."""
+    """Insert the new segment in order, after the last loaded segment, and make ``PT_PHDR`` point to the moved table."""
     size = (len(segments) + 1) * SEGMENT_LAYOUT.size
     moved = [
         segment.at(table.offset, table.address, size) if segment.type == PT_PHDR else segment for segment in segments
@@ -311,16 +311,16 @@ def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) ->
 
 
 def _choose_place(source: ElfBytes, image: ElfImage, page: int) -> Position:
-    """Return the position of the new segment, which starts with the program headers and on a page boundary.
+    """Return the position of the new segment, which starts on a page boundary and begins with the program headers.
 
-    The segment also has its own pages in the file. The dynamic loader uses the first segment with ``e_phoff`` on one of
-    its pages, even if the rest of that page is bss in memory.
+    In the file, the segment also has separate pages. The dynamic loader uses the first segment that has ``e_phoff`` on
+    one of its pages, even if the rest of that page is bss in memory.
 
-    Linux before 5.18 tells a program that its program headers are at offset ``e_phoff`` from the load address of its
-    first segment. The dynamic loader and other programs compute the same address themselves. The address is correct
-    only if the new segment is at the same distance from the first segment in memory as in the file. The memory image is
-    usually longer than the file, so zeros in the file fill the difference. A library that would need many zeros (for a
-    large bss) gets no zeros: its loader finds the segment that contains ``e_phoff``.
+    Linux versions before 5.18 tell a program that its program headers are at offset ``e_phoff`` from the load address
+    of its first segment. The dynamic loader and other programs compute the same address themselves. The address is
+    correct only if the new segment is at the same distance from the first segment in memory as in the file. The memory
+    image is usually longer than the file, so zeros in the file fill the difference. For a library that would need many
+    zeros (because of a large bss), no zeros are added: its loader finds the segment that contains ``e_phoff``.
     """
     first = min(load_segments(image.segments), key=lambda segment: segment.address)
     bias = first.address - first.offset
@@ -375,7 +375,7 @@ class StringPlace(msgspec.Struct, frozen=True):
 
 
 def place_string(source: ElfBytes, image: ElfImage, text: bytes) -> StringPlace:
-    """Choose a place for ``text`` so that no other string changes.
+    """Choose a position for ``text`` so that no other string changes.
 
     1. Where the text already is, by itself or at the end of another string.
     2. Over the current run path, if no other string uses those bytes and there is room. There is also room if the table
@@ -461,9 +461,9 @@ class Tables(msgspec.Struct, frozen=True):
 
 
 def choose_tables(source: ElfBytes, image: ElfImage, strings_size: int, entry_count: int) -> Tables:
-    """Leave tables in place if they fit, and move only tables that don't fit.
+    """Leave tables where they are if they fit, and move only tables that don't fit.
 
-    The string table goes last, with some free space, so that a slightly longer run path fits later.
+    The string table is last and has some free space, so that there is room for a slightly longer run path later.
     """
     present = _present_tables(image)
     entries_fit = _entries_fit(source, image, entry_count)
@@ -537,7 +537,7 @@ def write_tables(
     tables: Tables,
     entries: Sequence[tuple[int, int]],
 ) -> None:
-    """Write the dynamic section, and every header and symbol that contains a table's position."""
+    """Write the dynamic section, and every header and symbol that contains the position of a table."""
     _write_entries(writer, image, tables, entries)
     _write_segments(writer, image, tables)
     _write_sections(writer, source, image, tables)
@@ -546,7 +546,7 @@ def write_tables(
 def write_string(
     writer: PatchWriter, source: ElfBytes, image: ElfImage, tables: Tables, placement: StringPlace
 ) -> None:
-    """Write the run path, and the whole string table if it moved."""
+    """Write the run path, or the entire string table if it was moved."""
     if tables.strings.offset == image.strings.offset:
         text = placement.text
         if tables.strings_size > image.strings.size:
@@ -579,7 +579,7 @@ def _write_segments(writer: PatchWriter, image: ElfImage, tables: Tables) -> Non
 
 
 def _write_sections(writer: PatchWriter, source: ElfBytes, image: ElfImage, tables: Tables) -> None:
-    """Write the headers of the changed sections, and the symbols for the moved sections."""
+    """Write the headers of the changed sections, and the symbols of the moved sections."""
     for index, section in enumerate(image.sections):
         if index == image.strings_section:
             place, size = tables.strings, tables.strings_size
@@ -595,7 +595,7 @@ def _write_sections(writer: PatchWriter, source: ElfBytes, image: ElfImage, tabl
 
 
 def _section_symbol_values(source: ElfBytes, image: ElfImage, index: int) -> Iterator[int]:
-    """Yield the file offset of the value of each symbol that has the address of the section ``index``."""
+    """Yield the file offset of the value of each symbol whose value is the address of the section ``index``."""
     address = _OFFSET.pack(image.sections[index].address)
     for table in image.sections:
         if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
@@ -606,16 +606,17 @@ def _section_symbol_values(source: ElfBytes, image: ElfImage, index: int) -> Ite
 
 
 def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> FilePatch:
-    """Plan the change that sets the file's run path to ``value``, only under ``tag``; an empty value removes it.
+    """Plan the change that sets the file's run path to ``value``, using only ``tag``; an empty value removes it.
 
     The string changes in place if it fits and no other string uses those bytes. Otherwise, the string table moves to a
-    segment at the end of the file, which later changes find and extend. No other section moves. If the run path is
-    already correct, the patch changes nothing. Library segments that glibc before 2.35 refuses, such as those from
-    patchelf 0.18, get an alignment that glibc accepts.
+    segment at the end of the file, which later changes detect and extend. No other section moves. If the run path is
+    already correct, the patch changes nothing. Library segments that glibc before 2.35 rejects, such as those that
+    patchelf 0.18 writes, are realigned so that glibc accepts them.
 
     Raises `ElfError` for a static program, for a code object, and for a damaged file; ``name`` identifies the file in
     errors. A run path can be removed from a static PIE. Also raises `ElfError` if a program that has data after its
-    last section would grow. Such a program may read the data from its end, as self-extracting programs do.
+    last section would grow. Such a program may locate the data relative to the end of the file, as self-extracting
+    programs do.
     """
     text = _encode(value, name)
     with viewing(data) as view:
@@ -643,7 +644,7 @@ _BLOCK = 1 << 20
 
 
 def _require_no_payload(source: ElfBytes, image: ElfImage) -> None:
-    """Raise `ElfError` for a file with bytes other than zeros after everything that its headers describe."""
+    """Raise `ElfError` for a file that contains nonzero bytes after everything that its headers describe."""
     header = image.header
     end = max(
         header.sections_offset + header.section_count * SECTION_LAYOUT.size,
@@ -697,7 +698,10 @@ def _plan(source: ElfBytes, image: ElfImage, text: bytes, tag: RunpathTag) -> Fi
 def _with_entries(
     writer: PatchWriter, source: ElfBytes, image: ElfImage, entries: Sequence[tuple[int, int]]
 ) -> FilePatch:
-    """Return the patch for a dynamic section with ``entries``. The section must already have that many entries."""
+    """Return the patch that writes ``entries`` to the dynamic section.
+
+    The section must already have that many entries.
+    """
     write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
     return writer.patch()
 

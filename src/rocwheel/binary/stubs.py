@@ -1,9 +1,9 @@
 """Creates small files: exec stubs and relays that replace programs, and forwarding libraries that replace libraries.
 
 ``dlopen("libx.so")`` finds nothing if a library ships only as ``libx.so.1``. A second copy under the plain name would
-be loaded next to the first. A forwarding library is only a few hundred bytes long, with ``libx.so.1`` as NEEDED and the
-run path ``$ORIGIN``. Opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies (gABI,
-chapter 5).
+be loaded in addition to the first. A forwarding library is only a few hundred bytes long; its NEEDED entry is
+``libx.so.1``, and its run path is ``$ORIGIN``. Opening it loads the one real library, and ``dlsym`` finds the symbols
+of its dependencies (gABI, chapter 5).
 
 Windows builds use copies where Linux builds use links: ``clang++.exe`` is another copy of ``clang.exe``, and takes up a
 hundred megabytes. A wheel can't contain links, or one file under two names. ``relays/x86_64.c`` explains relays.
@@ -73,11 +73,11 @@ def make_exec_stub(machine: int, target: str) -> bytes:
 
     ``machine`` is an ELF ``e_machine``, one of `EXEC_STUB_MACHINES`. The stub finds its folder through
     ``/proc/self/exe``, so symlinks to it, ``PATH``, and the working directory don't matter. Arguments, including
-    ``argv[0]``, and the environment pass through unchanged. The target may be a script. If it can't run, the stub
-    writes ``ARGV0: cannot run PATH: errno N`` to standard error, and exits with 126 for EACCES or with 127 for other
-    errors.
+    ``argv[0]``, and the environment pass through unchanged. The target may be a script. If the target can't run, the
+    stub writes ``ARGV0: cannot run PATH: errno N`` to standard error, and exits with 126 for EACCES or with 127 for
+    other errors.
 
-    Layout: ELF header, one read-only executable segment for the whole file, a non-executable stack, the code, and the
+    Layout: ELF header, one read-only executable segment for the entire file, a non-executable stack, the code, and the
     target with a final NUL. There is no libc, no dynamic section, and no section headers.
 
     Raises `InputError` for a machine without a template, and for a target that no symlink in a package can have.
@@ -134,12 +134,12 @@ def forwarding_name(soname: str) -> str:
 
 
 def make_forwarding_library(soname: str, machine: int, tag: RunpathTag) -> bytes:
-    """Return an ELF shared library for ``machine`` whose only purpose is to need ``soname``.
+    """Return an ELF shared library for ``machine`` whose only purpose is to load ``soname``.
 
-    Its run path, under ``tag``, is its own folder.
+    Its run path, stored under ``tag``, is the library's folder.
 
     Layout: ELF header, three program headers, hash table, symbol table, strings, dynamic section. The program headers
-    are a readable and writable segment for the whole file, the dynamic section, and a non-executable stack. There are
+    are a readable and writable segment for the entire file, the dynamic section, and a non-executable stack. There are
     no section headers.
     """
     names = [soname.encode(), forwarding_name(soname).encode(), b"$ORIGIN"]
@@ -180,14 +180,15 @@ def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
     """Return a program for x86-64 that starts ``target``, a path with slashes, relative to the program's folder.
 
     The target gets the relay's command line unchanged, including ``argv[0]``, with ``arguments`` inserted after
-    ``argv[0]``. The arguments are for programs whose name selects their function. LLVM programs look at the name of the
-    running file, not at ``argv[0]``, so a relay ``clang++.exe`` must pass ``--driver-mode=g++`` to ``clang.exe``.
+    ``argv[0]``. The arguments are for programs that choose their function by the name they run under. LLVM programs
+    look at the name of the running file, not at ``argv[0]``, so a relay ``clang++.exe`` must pass ``--driver-mode=g++``
+    to ``clang.exe``.
 
     The relay waits, and exits with the target's exit code. If the target can't start, the relay writes ``RELAY: cannot
     run PATH: error N`` to standard error. Then it exits with 126 if access is denied (5), or otherwise with 127.
 
-    The result is a template of `RELAY_SIZE` bytes whose section ``.relay`` is filled in. The target can have 260 UTF-16
-    units, and the arguments can have 252 units. The checksum is correct.
+    The result is a template of `RELAY_SIZE` bytes whose section ``.relay`` is filled in. The target can be up to 260
+    UTF-16 units long, and the arguments up to 252 units. The checksum is correct.
 
     Raises `InputError` for a target that no wheel can contain or that isn't a program, and for arguments that are too
     long.

@@ -3,9 +3,9 @@
 Hashing the artifacts and reading the ELF facts for the plan happen earlier, so without a cache, each file is read
 twice.
 
-A wheel from an earlier build is kept if a new wheel would be identical. The plan and the stamps of all inputs identify
-the expected contents. The wheel's own stamp shows that its bytes are unchanged. If that stamp differs or is too recent,
-the wheel is hashed instead.
+A wheel from an earlier build is reused if a new wheel would be identical. The plan and the stamps of all inputs
+identify the expected contents. The stamp of the wheel itself shows that its bytes are unchanged. If that stamp differs
+or is too recent, the wheel is hashed instead.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ class BuildResult(msgspec.Struct, frozen=True):
     members: PackedCount = PackedCount()
     """The number of members that were packed, and the number that came from a cache."""
     standing: tuple[str, ...] = ()
-    """Existing wheels that were left unchanged because new ones would be identical. Their members count as kept."""
+    """Existing wheels that were left unchanged because new ones would be identical.
+
+    Their members count as members that came from a cache.
+    """
     manifest: str = ""
     """The path or URL of the manifest that a complete job writes. The checksums file is next to it."""
 
@@ -184,7 +187,7 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
     seal: Seal
     members: PackedCount
     sha256: str
-    """The SHA-256 of the whole file, in hexadecimal."""
+    """The SHA-256 of the entire file, in hexadecimal."""
     is_settled: bool = False
     """Whether the stamp would reveal any change since the bytes were checked."""
 
@@ -261,7 +264,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
-    """Remove the hidden files that killed builds left below ``dist_dir``, and return their paths.
+    """Remove the hidden files that killed builds left behind below ``dist_dir``, and return their paths.
 
     Files that another build is still writing are not removed.
     """

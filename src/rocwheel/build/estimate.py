@@ -26,7 +26,7 @@ _SAMPLE = 128 << 10
 """The size of a sample in bytes, which is four times deflate's window."""
 _SAMPLE_EVERY = 16 << 20
 _FEWEST, _MOST = 8, 64
-"""The minimum and maximum number of samples per wheel. A wheel with less data than the minimum is packed whole."""
+"""The minimum and maximum number of samples per wheel. A wheel with less data than the minimum is packed completely."""
 _MEMBER_BYTES = 140
 """The overhead of a member in a wheel, excluding its content and name.
 

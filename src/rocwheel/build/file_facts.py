@@ -61,7 +61,7 @@ class PlatformSign(msgspec.Struct, frozen=True):
 
     @property
     def is_sure(self) -> bool:
-        """Whether the whole tree must be for that system.
+        """Whether the entire tree must be for that system.
 
         Windows loads DLLs from the folders of programs, which are named ``bin``. In other folders, DLLs and EXEs can be
         data on any system, such as the launchers that pip uses for console scripts.
@@ -84,7 +84,9 @@ def is_windows_name(path: str) -> bool:
 
 
 def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | None = None) -> Platform:
-    """Return the operating system of a tree. It must match ``given``, which is also the fallback if no file reveals it.
+    """Return the operating system of a tree.
+
+    The result must match ``given``, which is also the fallback if no file reveals the system.
 
     The default is Linux. Raises `InputError` if the tree has files for several systems, or for a system other than
     ``given``.
@@ -195,7 +197,7 @@ class FileFacts(msgspec.Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """The GPU targets of the file's device code."""
     is_script: bool = False
-    """Whether the file is an executable that Linux can run, judging by its first bytes, but not a 64-bit ELF file."""
+    """Whether the file is an executable that Linux can run, judging by its first bytes, and isn't a 64-bit ELF file."""
 
 
 def read_file_facts(entry: Entry) -> FileFacts | InputError:
@@ -266,7 +268,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     scripts: frozenset[FileRange] = frozenset()
     """Executables that are not 64-bit ELF files, but that Linux can run, judging by their first bytes."""
     platform: Platform = Platform.LINUX
-    """The operating system that the whole tree is for."""
+    """The operating system that the entire tree is for."""
     images: dict[FileRange, Pe] = {}
     """The facts about each DLL and program of a tree for Windows."""
     foreign: tuple[str, ...] = ()
@@ -303,7 +305,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None = None) -> Facts:
-    """Read the facts about every file of a catalog. Only headers and tables for the loader are read.
+    """Read the facts about every file of a catalog. Only headers and the tables that the loader uses are read.
 
     ``platform`` is the system that the user specified.
 

@@ -182,7 +182,7 @@ def build_trees(
 ) -> tuple[Plan, tuple[PackageTree, ...]]:
     """Write the tree of each package instead of the package itself, and return the trees.
 
-    The tree of a wheel has the files that installers put into site-packages. It is in ``DEST/DISTRIBUTION``, and
+    The tree of a wheel has the files that installers put into site-packages. This tree is in ``DEST/DISTRIBUTION``, and
     ``wheel pack`` can create the wheel from it. Packages for families are in ``DEST/FAMILY/DISTRIBUTION``. Raises
     whatever `BuildJob.run` raises. Before anything is written, raises `ProblemsError` if trees already exist.
     """

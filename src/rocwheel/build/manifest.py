@@ -95,7 +95,7 @@ def used_tools() -> dict[str, str]:
 
 
 def _place(location: str, folder: Path | None) -> str:
-    """Return a location relative to ``folder``, so that the manifest stays valid if the whole tree is moved.
+    """Return a location relative to ``folder``, so that the manifest stays valid if the entire tree is moved.
 
     Without a folder, return only the file name. Neither form reveals the user's home folder.
     """
@@ -130,8 +130,8 @@ class Rebuild(msgspec.Struct, frozen=True):
     def artifact_dirs(self) -> tuple[Path, ...]:
         """Return the folders of the artifacts.
 
-        Raises `InputError` if the artifacts came from a URL or their folder is gone, or `ProblemsError` if several
-        folders are gone.
+        Raises `InputError` if the artifacts came from a URL or their folder no longer exists, or `ProblemsError` if
+        several folders no longer exist.
         """
         places = [used.place for used in self.manifest.inputs]
         if urls := [place for place in places if is_url(place)]:

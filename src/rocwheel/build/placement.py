@@ -147,8 +147,8 @@ _GENERIC = "generic"
 class Prefixes(msgspec.Struct, frozen=True):
     """Merged prefixes, keyed by variant.
 
-    The empty variant serves every GPU. In a neutral layout, the other variants are GPU targets, each with only its own
-    files. In a per-family layout, they are target families, each with its own files and the files that serve every GPU.
+    The empty variant is for all GPUs. In a neutral layout, the other variants are GPU targets, each with only its own
+    files. In a per-family layout, they are target families, each with its own files and the files for all GPUs.
     """
 
     layout: Layout

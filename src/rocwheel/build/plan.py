@@ -46,7 +46,7 @@ class StubMember(msgspec.Struct, frozen=True, tag="stub"):
 class RelayMember(msgspec.Struct, frozen=True, tag="relay"):
     """A 5 KB Windows program that starts ``target``, a path relative to its folder.
 
-    It replaces a copy of that program.
+    The relay replaces a copy of that program.
     """
 
     path: str
@@ -66,9 +66,9 @@ class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
     machine: int
     artifact: str
     tag: RunpathTag
-    """The kind of the run path.
+    """The kind of run path.
 
-    It points only to the library's own folder, so that no other library can replace ``soname``.
+    The run path points only to the library's own folder, so that no other library can replace ``soname``.
     """
 
 
@@ -153,7 +153,7 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """The GPU targets that the wheel's files contain code for."""
     declaration: str = ""
-    """The text of ``.dist-info/rocm_targets.json``: the targets, and how the packages fit together."""
+    """The text of ``.dist-info/rocm_targets.json``: the targets, and how the packages relate to each other."""
     info_texts: dict[str, str] = {}
     """Additional text files in ``.dist-info``, keyed by name, such as ``variant.json`` in a wheel variant (a draft)."""
     is_purelib: bool = False

@@ -1,7 +1,8 @@
 """Changes artifacts before a build is planned: splits off device code, retargets it, and compresses archives.
 
-Splitting into archives produces the same files as TheRock's splitter, so planning treats both the same way. Whole
-libraries per target need no runtime support, because the packages' own Python code chooses the library to load.
+Splitting into archives produces the same files as TheRock's splitter, so planning treats both the same way. Separate,
+complete libraries for each target need no runtime support, because the packages' own Python code chooses the library to
+load.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
 def prepared_catalog(
     catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
 ) -> Iterator[PreparedCatalog]:
-    """Yield the catalog to plan with. It is the same catalog unless ``options`` request different device code.
+    """Yield the catalog to plan with. It is the same catalog unless ``options`` request changes to device code.
 
     New files are in the folder for temporary files, and are removed when the block ends. If the build is killed, the
     next build removes them. Raises the same errors as `split_catalog`, `overlay_catalog`, `retarget_catalog`, and
@@ -92,7 +93,7 @@ def prepared_catalog(
 
 
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Prepare the catalog. Archives are split off first, because they can hold more code objects.
+    """Prepare the catalog. Archives are split off first, because they have room for more code objects.
 
     Libraries are split last.
     """
@@ -121,7 +122,7 @@ def split_catalog(
 ) -> PreparedCatalog:
     """Split the files in packages that have device packages, and write the results below ``folder``.
 
-    Other files, such as files in the core package, keep their code, because no device package covers them. Raises
+    Other files, such as files in the core package, retain their code, because no device package covers them. Raises
     `InputError` for a catalog with target families and for the same reasons as `plan_split`, `ProblemsError` for
     several problems, and `OSError` if writing fails.
     """
@@ -177,10 +178,10 @@ def _split_entries(
 def overlay_catalog(catalog: Catalog, recipe: Recipe, how: Writing, folder: Path, workers: Workers) -> PreparedCatalog:
     """Split libraries in packages that have device packages into libraries per target, and write them below ``folder``.
 
-    A library stays whole unless a file of the catalog needs it by its SONAME or the recipe makes it public. Only then
-    can another library be chosen at load time. If ``how.common`` is empty, the default applies. Raises `InputError` for
-    a catalog with target families and for the same reasons as `plan_overlays`, `ProblemsError` for several problems,
-    and `OSError` if writing fails.
+    A library is split only if a file of the catalog needs it by its SONAME or the recipe makes it public. Only then can
+    another library be chosen at load time. If ``how.common`` is empty, the default applies. Raises `InputError` for a
+    catalog with target families and for the same reasons as `plan_overlays`, `ProblemsError` for several problems, and
+    `OSError` if writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
     facts = read_facts(catalog, workers.executor)
@@ -272,7 +273,7 @@ def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
 def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
     """Return the catalog with ``new`` entries instead of the entries in ``taken`` whose paths are in ``changed``.
 
-    Equal copies in other artifacts are also removed. Different files at the same paths remain, and planning reports
+    Identical copies in other artifacts are also removed. Different files at the same paths remain, and planning reports
     them.
     """
     files = _by_path(taken)
@@ -291,7 +292,7 @@ def _are_equal(one: Entry, other: Entry) -> bool:
 
 
 def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
-    """Return a catalog with a warning for each file that keeps its device code.
+    """Return a catalog with a warning for each file that still contains its device code.
 
     ``remarks`` contains the reasons, keyed by path.
     """
@@ -301,7 +302,7 @@ def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
 
 
 def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | None) -> Catalog:
-    """Return the catalog of all ``entries``. It keeps the artifacts of ``old`` that have no entries."""
+    """Return the catalog of all ``entries``. Artifacts of ``old`` without entries are preserved."""
     ordered = sorted(entries, key=lambda entry: (entry.path, entry.artifact))
     names = {*old.artifacts, *(entry.artifact for entry in ordered)}
     return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)

@@ -55,7 +55,7 @@ class Take(_Fields, frozen=True):
 
 
 class ConsoleScript(_Fields, frozen=True):
-    """A tool in a package. It gets a console script if its file exists."""
+    """A tool in a package. A console script is created for the tool if its file exists."""
 
     path: str
     """The path of the tool below the platform module."""
@@ -181,7 +181,7 @@ class Recipe(_Fields, frozen=True):
     libraries: dict[str, PublicLibrary] = {}
     prefer: tuple[Prefer, ...] = ()
     unloadable: tuple[str, ...] = ()
-    """Shell patterns of shared libraries that can be loaded only by programs that were built for them."""
+    """Shell patterns for shared libraries that can be loaded only by programs that were built for them."""
     layout: Layout | None = None
     """The required layout. By default, the SDK manifest determines the layout."""
     license: str | None = None
@@ -189,7 +189,7 @@ class Recipe(_Fields, frozen=True):
     licenses: dict[str, str] = {}
     """SPDX expressions of components.
 
-    The key is the name of an artifact, or the end of a project's folder, which takes precedence.
+    The key is the name of an artifact, or a trailing part of a project's folder path, which takes precedence.
     """
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"

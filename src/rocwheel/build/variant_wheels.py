@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 WordKind = Literal["target", "generic", "family", "shared"]
-"""What the end of a name means.
+"""The meaning of a name's ending.
 
 ``shared`` means files for several targets, in addition to each target's own files.
 """
@@ -51,7 +51,7 @@ class GpuPackage(msgspec.Struct, frozen=True):
     base: str
     """The normalized distribution name without the GPU at the end."""
     word: str
-    """The end of the name, such as a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
+    """The ending of the name, such as a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
     version: str
     tags: tuple[str, str, str]
     """The Python, ABI, and platform tags from the file name."""
@@ -80,7 +80,7 @@ class GpuPackage(msgspec.Struct, frozen=True):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets of the GPUs that the package serves, without features.
+        """The targets of the GPUs that the package supports, without features.
 
         The target in the package's name comes first.
         """
@@ -106,13 +106,13 @@ def split_distribution(name: str) -> tuple[str, str] | None:
 
 
 def classify_word(word: str) -> tuple[WordKind, str]:
-    """Return what the end of a name means, and how the catalog spells it."""
+    """Return the meaning of a name's ending, and its form in the catalog."""
     return _words()[word]
 
 
 @cache
 def _words() -> dict[str, tuple[WordKind, str]]:
-    """Return all possible ends of names, in normalized form."""
+    """Return all possible endings of names, in normalized form."""
     catalog = load_catalog()
     generics = {generic.name for generic in catalog.generics}
     found: dict[str, tuple[WordKind, str]] = {}
@@ -137,9 +137,9 @@ class Choice(msgspec.Struct, frozen=True):
 def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
     """Return the variants of packages that differ only in the GPU, in canonical order of targets.
 
-    Each target gets the package whose code fits best. The target's own package comes first, then relabeled code, then
-    generic code for the fewest processors, and then the smallest family. A target also gets the packages for kernels
-    that it shares with other targets. Targets with the same packages share a variant.
+    Each target gets the package whose code is the best match. The target's own package comes first, then relabeled
+    code, then generic code for the fewest processors, and then the smallest family. A target also gets the packages
+    with kernels that it shares with other targets. Targets with the same packages share a variant.
     """
     by_target: dict[str, tuple[GpuPackage, ...]] = {}
     for target in sorted({target for package in packages for target in package.targets}, key=sort_key):
@@ -355,7 +355,9 @@ class PlannedVariants(msgspec.Struct, frozen=True):
 
 
 def add_variants(dist_dir: Path) -> AddedVariants:
-    """Write the selecting wheels for the packages for single GPUs in ``dist_dir``. Existing identical wheels are kept.
+    """Write the selecting wheels for the packages for single GPUs in ``dist_dir``.
+
+    Existing wheels that are identical stay unchanged.
 
     Raises the same errors as `plan_added`, and `WorkError` if a wheel can't be written.
     """

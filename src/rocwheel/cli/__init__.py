@@ -1,4 +1,7 @@
-"""The command line. Each command has a module with its name that parses the words, calls one function, and prints."""
+"""The command line.
+
+Each command has a module of the same name, which parses the words, calls one function, and prints the results.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ def _report(error: RocwheelError) -> None:
 
 @contextmanager
 def _dropping(stream: TextIO) -> Iterator[None]:
-    """Drop a stream that can't be written. If its reader closed the stream, end the process."""
+    """Stop using a stream that can't be written. If its reader closed the stream, end the process."""
     try:
         yield
     except BrokenPipeError:

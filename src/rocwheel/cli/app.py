@@ -58,7 +58,10 @@ class Command(click.Command):
         formatter.write_help(self.help or "")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options. ``--verbose`` includes advanced options. Without it, write how many there are."""
+        """Write the options.
+
+        ``--verbose`` includes advanced options. Without it, write only the number of advanced options.
+        """
         super().format_options(ctx, formatter)
         records = advanced_records(self, ctx)
         if records and _VERBOSE & {*ctx.meta.get(_WORDS, ())}:
@@ -134,7 +137,7 @@ class Group(click.Group):
         return _first_paragraph(self.help)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options of the group. Without words, print the help and exit like after a usage error."""
+        """Parse the options of the group. Without words, print the help and exit as after a usage error."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(2)
@@ -177,7 +180,10 @@ _INSTALLED = {
     "zsh": (".zfunc/_rocwheel", ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
     "fish": (".config/fish/completions/rocwheel.fish", "", ""),
 }
-"""The script relative to the home folder, and the line that loads it. The line is added to a file, except for fish."""
+"""The path of the script relative to the home folder, and the line that loads the script.
+
+The line is added to a file, except for fish.
+"""
 
 
 _WORDS = f"{__name__}.words"

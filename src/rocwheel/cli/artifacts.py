@@ -44,7 +44,7 @@ TableOption = Annotated[
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Return the words of a list that is separated by commas, semicolons, or spaces."""
+    """Split a list at commas, semicolons, or spaces, and return its words."""
     return tuple(dict.fromkeys(text.replace(";", " ").replace(",", " ").split()))
 
 

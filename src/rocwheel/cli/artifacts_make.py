@@ -244,8 +244,8 @@ def merge(
     """Merge artifacts from builds for different GPUs.
 
     Host files come from the primary build, and device files come from all builds. The command compares host files. It
-    writes nothing if they differ in more than build IDs and accepted patterns. It also writes nothing if two builds
-    have different files for the same GPU.
+    writes nothing if they differ in anything other than build IDs and accepted patterns. It also writes nothing if two
+    builds have different files for the same GPU.
 
     Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --output artifacts
     """

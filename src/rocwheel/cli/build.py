@@ -199,7 +199,8 @@ def _print_end(result: BuildResult, dest_dir: str, seconds: float, *, is_here: b
 def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
     """Return the requested level, or the default. When a build is repeated, the level of that build is required.
 
-    Raises `InputError` for a different level, and for a build that would overwrite its manifest's build.
+    Raises `InputError` for a different level, and for a build that would overwrite the build that its manifest
+    describes.
     """
     again = inputs.repeats
     if again and Path(dest_dir).resolve() == again.source.resolve().parent:

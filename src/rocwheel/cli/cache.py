@@ -177,7 +177,7 @@ def _print_pruned(done: Pruned, one: str, several: str) -> None:
 
 
 def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
-    """Yield the failures. If many entries have the same reason, yield it only once."""
+    """Yield the failures. If many entries have the same reason, yield the reason only once."""
     for reason, number in Counter(one.reason for one in done.not_removed).items():
         first = next(one.path for one in done.not_removed if one.reason == reason)
         found = f"{count(number, 'entry', 'entries')} can't be removed ({reason}), such as {first}"

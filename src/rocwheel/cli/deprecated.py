@@ -1,4 +1,4 @@
-"""Deprecated spellings of commands and options, each with its replacement."""
+"""Deprecated forms of commands and options, each with its replacement."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ OPTIONS: dict[str, dict[str, str]] = {
 }
 """Deprecated options of each command, and the words that replace them.
 
-The words are empty if another command replaces the option, as below. Words that end with ``=`` take its value:
-``--filter kind=desktop`` replaces ``--kind desktop``.
+The words are empty if another command replaces the option, as below. Words that end with ``=`` receive the option's
+value: ``--filter kind=desktop`` replaces ``--kind desktop``.
 """
 _OTHER_COMMANDS = {"--yank": "index yank", "--unyank": "index yank --undo"}
 
@@ -173,7 +173,7 @@ def _replace_options(words: Sequence[str], how: _Replacement, found: dict[str, s
 def _replace_long(
     name: str, value: str, old: Mapping[str, str], found: dict[str, str], *, equals: str
 ) -> Iterator[str]:
-    """Yield an option and its value. They stay in one word if they were in one word."""
+    """Yield an option and its value. They remain a single word if they were a single word."""
     now = old.get(name)
     if now is not None:
         found[name] = now

@@ -196,12 +196,12 @@ def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
 
 
 def zeros_line(path: str, size: int) -> str:
-    """Return a line about the space that removed code left in a library."""
+    """Return a line about the space that was freed in a library by removing code."""
     return f"still contains {decimal(size)} of zeros instead of its code: {path}"
 
 
 def disk_change(number: int, before: int, after: int) -> str:
-    """Return the disk space of libraries before and after splitting, or an empty string without libraries."""
+    """Return the disk space of libraries before and after splitting, or an empty string if there are no libraries."""
     return f", on disk {decimal(before)} -> {decimal(after)}" if number else ""
 
 
@@ -225,7 +225,7 @@ def lacking_line(lacking: LackingCode) -> str:
 
 
 def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
-    """Return the argument for a file with device code. With ``dir_okay``, it can also be a folder with these files."""
+    """Return the argument for a file with device code. With ``dir_okay``, it can also be a folder with such files."""
     return argument(metavar=metavar, help=text, check=regular_place if dir_okay else regular_file)
 
 

@@ -130,9 +130,9 @@ def prune(
 ) -> None:
     """Remove device code for all targets except the specified targets.
 
-    For a folder or wheel, the command also removes files for other targets and copies all other files. A target without
-    features keeps all variants of its processor. The command refuses a folder with wheels that contain device code;
-    prune each wheel separately.
+    For a folder or wheel, the command also removes files for other targets and copies all other files. For a target
+    without features, the command keeps all variants of its processor. The command rejects a folder with wheels that
+    contain device code; prune each wheel separately.
 
     Example: rocwheel device prune librocsparse.so --targets gfx90a,gfx1030 -o small/librocsparse.so
     """
@@ -180,7 +180,7 @@ def retarget(
 ) -> None:
     """Make device code available to GPUs that run the same instructions.
 
-    Unmodified runtimes can then load the code. The command refuses a file without code for FROM, and warns about
+    Unmodified runtimes can then load the code. The command rejects a file without code for FROM, and warns about
     bundles without such code. A kpack archive becomes an archive for TO. For a folder, the command adds copies of
     archives and kernel files for TO. It warns about code that it can't make available.
 

@@ -222,7 +222,7 @@ def bundle(
 ) -> None:
     """Make an offload bundle from code objects.
 
-    HIP loads the bundle from a file and chooses the code for each GPU. The command reads the targets from the code
+    HIP loads the bundle from a file and chooses the code for each GPU. The command determines the targets from the code
     objects and ignores file names.
 
     Example: rocwheel device bundle saxpy.gfx906.co saxpy.gfx1030.co -o saxpy.hipfb --compress

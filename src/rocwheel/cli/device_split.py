@@ -253,7 +253,7 @@ def split(
     replace wheels from an earlier split.
 
     The code goes to archives in .kpack folders, where runtimes with kpack support find it. Kernel files and databases
-    move to the parts for their targets. Files that can't be split stay in the host folder, and the output lists them.
+    move to the parts for their targets. Files that can't be split remain in the host folder, and the output lists them.
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --output split
     """

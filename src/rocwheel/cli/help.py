@@ -1,4 +1,4 @@
-"""Formats help. Lines break only between words, so that users can copy whole options and commands."""
+"""Formats help. Lines break only between words, so that users can copy complete options and commands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 _EXAMPLE = "Example: "
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
-"""A word of a command line, which can have quoted spaces."""
+"""A word of a command line, which can contain quoted spaces."""
 _CONTINUED = " \\"
 
 
 class HelpFormatter(click.HelpFormatter):
-    """Click's formatter, without breaking words at hyphens or because of their length."""
+    """Click's formatter, except that it never breaks words at hyphens or because of their length."""
 
     def write_text(self, text: str) -> None:
         """Write paragraphs."""

@@ -72,7 +72,7 @@ _UrlOption = Annotated[
 
 
 def read_extras(front: _FrontOption = True, url: _UrlOption = None) -> Extras:
-    """Return the data for the page, or `None` without a page. Raises `InputError` for an invalid URL."""
+    """Return the data for the page, or `None` if there is no page. Raises `InputError` for an invalid URL."""
     _check(front=front, url=url)
     return front_page(url or "") if front else no_extras
 
@@ -150,7 +150,7 @@ class IndexVariants(msgspec.Struct, frozen=True):
 
     make: bool
     machine: tuple[str, ...]
-    """The targets of the machines that the index is for, the preferred target first.
+    """The targets of the machines that the index is for, with the preferred target first.
 
     If empty, the index is for any machine.
     """
@@ -210,7 +210,7 @@ def read_index_variants(
 
 
 def parse_machine(text: str) -> tuple[str, ...]:
-    """Return the targets of machines, the preferred target first.
+    """Return the targets of machines, with the preferred target first.
 
     Raises `InputError` for targets that can't have variants.
     """

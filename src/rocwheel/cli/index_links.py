@@ -34,7 +34,7 @@ _NAMED = 10
 def find_upstreams(paths: Sequence[Path]) -> Path | None:
     """Return the TOML file among the arguments, or `None` if there is no such file.
 
-    Raises `InputError` if there are other arguments, or options that only folders of files accept.
+    Raises `InputError` if there are other arguments, or options that are valid only for folders of files.
     """
     found = next((path for path in paths if path.suffix == _SUFFIX and not path.is_dir()), None)
     if found is None:

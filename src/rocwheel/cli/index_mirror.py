@@ -170,7 +170,7 @@ def mirror(
 ) -> None:
     """Copy the parts of package indexes that your GPUs need.
 
-    The command writes files to dist in the output folder, and their index to simple. It verifies each file and refuses
+    The command writes files to dist in the output folder, and their index to simple. It verifies each file and rejects
     files without a SHA-256 hash. A new run resumes an interrupted run and keeps complete files.
 
     With --with-requirements, the command also copies the packages that pip would choose. If you name extras, as in
@@ -245,7 +245,7 @@ def _print(report: MirrorReport, dest_dir: Path, *, verbose: bool) -> None:
 
 
 def _print_gaps(absent: Sequence[str], unusable: Mapping[str, Sequence[str]]) -> None:
-    """Print the packages that can't be installed from only the mirror."""
+    """Print the packages that can't be installed using only the mirror."""
     if absent:
         print_line(f"required, but not in these indexes: {', '.join(absent)}")
     for name, needed in unusable.items():

@@ -53,9 +53,9 @@ def yank(
 ) -> None:
     """Mark files in an index as yanked, or remove the mark.
 
-    Installers use a yanked file (PEP 592) only if a requirement names its exact version. The command also updates the
-    index from its folders, and marks the file in the indexes for GPU families. To refer to a folder named yank, write
-    ./yank.
+    Installers use a yanked file (PEP 592) only if a requirement specifies its exact version. The command also updates
+    the index from its folders, and marks the file in the indexes for GPU families. To refer to a folder named yank,
+    write ./yank.
 
     Example: rocwheel index yank packages/dist/rocm-7.0.0.tar.gz --reason "installs nothing for gfx942"
     """

@@ -1,4 +1,4 @@
-"""``rocwheel inspect`` and ``report``: describe binaries, and show which files take up the space in packages."""
+"""``rocwheel inspect`` and ``report``: describe binaries, and show which files use the most space in packages."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def translate_command(
 ) -> None:
     """Translate a command line for rocm-jax's build/build.py.
 
-    The command prints settings, new commands, and bugs in build.py that affect the command line. It keeps variables
+    The command prints settings, new commands, and bugs in build.py that affect the command line. It leaves variables
     unchanged.
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm

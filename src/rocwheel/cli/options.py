@@ -54,7 +54,7 @@ VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more detai
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """How a command prints its results, as a document or as text, and how much else it prints."""
+    """How a command prints its results, as a document or as text, and how much additional output it prints."""
 
     json: bool
     quiet: bool
@@ -62,7 +62,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def progress(self) -> Progress:
-        """The progress display for long work. With a document, no progress is displayed."""
+        """The progress display for long work. If the output is a document, no progress is displayed."""
         return make_progress(quiet=self.quiet or self.json)
 
 
@@ -115,7 +115,7 @@ SHARED = {
 def shared(name: str, text: str = "", **more: Any) -> Any:
     """Return the shared option with this name for a command, with a separate help text if given.
 
-    ``more`` are other settings of `option`. They take precedence over the settings in the table.
+    ``more`` contains other settings for `option`. They take precedence over the settings in the table.
     """
     metavar, short, described = SHARED[name]
     if name == "--targets":
@@ -127,8 +127,8 @@ def shared(name: str, text: str = "", **more: Any) -> Any:
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for a command with parameters that are each created from several options.
 
-    ``makers`` contains the functions that create the values, keyed by these parameters' names. The parameters of
-    these functions are the options. They replace the command's parameter, but required options come first.
+    ``makers`` contains the functions that create the values, keyed by these parameters' names. The parameters of these
+    functions are the options. These options replace the command's parameter, but required options come first.
     `read_output` creates a parameter that is an `Output`.
     """
 

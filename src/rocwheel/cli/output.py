@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def output_width() -> int | None:
-    """Return the width of standard output's terminal in columns, or ``COLUMNS``, or `None` without a terminal.
+    """Return the width of standard output's terminal in columns, or ``COLUMNS``, or `None` if there is no terminal.
 
     Output for scripts has no width, even if a user has exported that variable.
     """
@@ -119,7 +119,7 @@ def message_printer(*, quiet: bool) -> Callable[[str], object]:
 def prepare_streams() -> None:
     """Make standard output accept any text, and either write all of it or fail.
 
-    Characters that its encoding lacks, and bytes in file names that aren't text, are written as escapes.
+    Characters that its encoding doesn't support, and bytes in file names that aren't text, are written as escapes.
     """
     if sys.stdout is None:  # the caller closed the stream
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
@@ -137,7 +137,7 @@ _printed: list[str] = []
 
 
 def begin_documents() -> None:
-    """Forget an earlier run's documents, its names for files, and whether it was quiet."""
+    """Reset the state from an earlier run: its documents, its names for files, and whether it was quiet."""
     _printed.clear()
     set_quiet(quiet=False)
     forget_names()

@@ -54,7 +54,7 @@ def argument(*, help: str, check: Callable[[Any], Any] | None = None, **settings
 
 
 class FolderToMake(PosixPath):
-    """A path that the user wrote with a trailing slash, which other path types drop."""
+    """A path that the user wrote with a trailing slash, which other path types remove."""
 
 
 _PLACES = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
@@ -77,7 +77,7 @@ class Value(click.ParamType[Any, Any]):
 
     @property
     def range(self) -> str:
-        """The range in the help."""
+        """The range as shown in the help."""
         low = "" if self.low is None else f"{self.low}<=x" if self.high is not None else f"x>={self.low}"
         return low + ("" if self.high is None else f"<={self.high}" if low else f"x<={self.high}")
 
@@ -115,7 +115,7 @@ class Value(click.ParamType[Any, Any]):
     def _check_place(self, word: str, parameter: click.Parameter) -> None:
         """Raise `InputError` for an empty word instead of a path or library, and for a URL without slashes.
 
-        Also raises `InputError` for a trailing slash in a file's path, because paths don't keep the slash. An empty
+        Also raises `InputError` for a trailing slash in a file's path, because path objects drop the slash. An empty
         word is usually an unset shell variable. As a path, it would mean the current folder.
         """
         is_library = parameter.metavar == _LIBRARY

@@ -214,7 +214,10 @@ def read_plan_job(
 
 
 def _families(text: str) -> tuple[str, ...]:
-    """Return the lists of GPUs for a platform. Workflows pass an empty list to mean no list, so it is omitted."""
+    """Return the lists of GPUs for a platform.
+
+    Workflows pass an empty list if they have no list, so an empty list is omitted.
+    """
     return (text,) if text.strip(" ;,") else ()
 
 
@@ -262,8 +265,8 @@ def read_build_request(
 ) -> BuildRequest:
     """Return the requested build and its destination. ``given`` contains the options of a plan.
 
-    Raises `InputError` if the artifacts or the destination is missing. Also raises it for other options together with a
-    manifest, which sets all options.
+    Raises `InputError` if the artifacts or the destination is missing. Also raises this error for other options that
+    are combined with a manifest, which sets all options.
     """
     missing = []
     if not (from_manifest or given["artifacts"] or given["artifact_dir"]):

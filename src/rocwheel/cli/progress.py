@@ -19,7 +19,10 @@ _BAR_AFTER, _LINES_AFTER = 0.5, 2.0
 _ROOM = 80
 """The number of terminal columns for a complete bar with its label."""
 _BESIDE_BAR, _BESIDE_PERCENT, _BESIDE_SPINNER = 60, 15, 12
-"""The columns for everything except for the label. One column stays free, because full lines wrap on some terminals."""
+"""The columns for everything except for the label.
+
+One column remains unused, because full lines wrap on some terminals.
+"""
 _LEAST_ROOM = 12
 """The number of columns below which a label is only truncated."""
 _LEAST = 0.1
@@ -158,7 +161,10 @@ class _Bar:
 
 
 def _shortened(label: str, room: int) -> str:
-    """Return a label that fits. A long label, for example, with a wheel's name, keeps its beginning and its end."""
+    """Return a label that fits on the line.
+
+    The beginning and the end of a long label remain, for example, if the label contains a wheel's name.
+    """
     if len(label) <= room or room < _LEAST_ROOM:
         return label
     end = (room - 3) // 3

@@ -101,7 +101,7 @@ def fetch_folder(
 
 
 def _cache_folder(url: str, selection: Selection) -> Path:
-    """Return the cache folder for the files from a URL. Commands with the same needs share the folder."""
+    """Return the cache folder for the files from a URL. Commands that need the same files share the folder."""
     key = f"{url.rstrip('/')} {selection.name}"
     return Path(fetched_cache(), hashlib.sha256(key.encode()).hexdigest()[:16])
 
@@ -115,7 +115,7 @@ def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:
 
 
 def _remove_others(folder: Path, wanted: set[str]) -> None:
-    """Remove files from an earlier command that the store no longer has or that this command doesn't need."""
+    """Remove files from an earlier command that no longer exist in the store or that this command doesn't need."""
     for path in folder.rglob("*"):
         if path.relative_to(folder).as_posix() not in wanted and not is_part(path.name) and not path.is_dir():
             with suppress(OSError):
@@ -229,7 +229,7 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
     """Return the words of a command line with a path instead of each folder's URL.
 
     The parts that the command needs are fetched into a cache folder and verified, as with `rocwheel artifacts fetch`.
-    The next command reuses them if they haven't changed. Raises the same errors as `check_urls`.
+    The next command reuses these parts if they haven't changed. Raises the same errors as `check_urls`.
     """
     is_quiet = bool({"--quiet", "-q"} & {*words})
 

@@ -126,7 +126,7 @@ def _show_changes(plan: RepairPlan, *, verbose: bool) -> None:
 
 
 def _alike(plan: RepairPlan, *, verbose: bool) -> list[list[Sequence[Change]]]:
-    """Return the changes of each file. Unless ``verbose``, files with the same changes share a list."""
+    """Return the changes to each file. Unless ``verbose``, files with the same changes share a list."""
     alike: dict[Hashable, list[Sequence[Change]]] = {}
     for file, changes in groupby(_by_file(plan.changes), key=attrgetter("file")):
         of_file = tuple(changes)

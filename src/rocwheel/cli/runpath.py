@@ -86,7 +86,7 @@ def set_(
 ) -> None:
     """Write copies of ELF files with a different run path.
 
-    The command checks all files before it writes the first copy. It refuses a run path that the audit reports as an
+    The command checks all files before it writes the first copy. It rejects a run path that the audit reports as an
     error.
 
     Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --output fixed/

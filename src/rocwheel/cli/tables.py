@@ -182,7 +182,7 @@ def _hanging(text: Text, indent: int, width: int) -> Iterator[Text]:
 
 
 def _wrap(text: Text, width: int) -> list[Text]:
-    """Return text as lines of words. A word that is too wide has its own line."""
+    """Return text as lines of words. A word that is too wide is on a line by itself."""
     lines: list[Text] = []
     for line in text.split("\n", allow_blank=True):
         breaks, used = [], 0
@@ -203,7 +203,7 @@ def cell(text: str) -> Text:
 
 
 def print_table(table: Table) -> None:
-    """Print a table that fits the terminal, with the rules in the module docstring.
+    """Print a table that fits the terminal, according to the rules in the module docstring.
 
     In a log or a pipe, the table is as wide as its text, so that no name is truncated or wrapped.
     """

@@ -129,7 +129,7 @@ _FILTERS = {
 }
 """The properties for filters, and their values. If empty, any text is allowed."""
 _OLD_KINDS = {"data-centre": "data-center"}
-"""Kinds as version 0.1.0 spelled them."""
+"""The kinds in the form that version 0.1.0 used."""
 _CHOICES_HELP = ", ".join(f"{name}={'|'.join(values)}" for name, values in _FILTERS.items() if values)
 
 

@@ -237,7 +237,7 @@ def runs_on(
 
     The result depends on the HIP release; see --rocm. Without --rocm, each line lists the releases that it applies to.
     With `native`, the command checks all GPUs of this machine together. If a library or its archive lacks code for one
-    GPU, other GPUs can get no code either.
+    GPU, other GPUs may also get no code.
 
     The exit status is 1 if a stock runtime finds no code in at least one case. It is 2 if a file can't be read; the
     other files are still checked.

@@ -104,7 +104,7 @@ class Assembly(msgspec.Struct, frozen=True):
     def run(self, source: str, description: dict[str, Any], sources: Sources, options: dict[str, str]) -> None:
         """Build the wheel from a ``description``, and print its path or a report.
 
-        ``source`` is the description's name in messages. ``options`` are values that have their own options.
+        ``source`` is the description's name in messages. ``options`` contains values that are set by separate options.
         """
         given = parse_values(self.values, settable_values(description), options)
         build = msgspec.structs.replace(self.build, sources=sources.files, runfiles_manifest=sources.runfiles_manifest)

@@ -9,12 +9,12 @@ All numbers are little-endian::
     32        SHA-256 of the 60 bytes before, the key, and the facts
     ...       facts, then data
 
-An entry counts only if it belongs to this user or to root, and if no one else can write to it. The hashes don't contain
-a secret, so they reveal only damage.
+An entry is used only if it belongs to this user or to root, and if no one else can write to it. The hashes don't
+contain a secret, so they reveal only damage.
 
-An entry is first written under a temporary name, so that an entry under its own name is complete. Entries aren't synced
-to disk, because their hashes reveal damage from a power failure. A damaged entry is removed, and the code that
-requested it creates it again.
+An entry is first written under a temporary name, so that an entry under its final name is always complete. Entries
+aren't synced to disk, because their hashes reveal damage from a power failure. A damaged entry is removed, and the code
+that requested it creates it again.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class KeptEntry(msgspec.Struct, frozen=True, order=True):
 
     @property
     def key(self) -> bytes:
-        """The key, which the names of the file and its folder contain."""
+        """The key, which is part of the names of the file and its folder."""
         path = Path(self.path)
         return bytes.fromhex(path.parent.name + path.name)
 
@@ -200,7 +200,7 @@ class Contents(msgspec.Struct, frozen=True):
 
     entries: tuple[KeptEntry, ...] = ()
     unreadable: tuple[Trouble, ...] = ()
-    """Folders that can't be read. ``entries`` lacks their entries."""
+    """Folders that can't be read. Their entries are missing from ``entries``."""
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -273,8 +273,8 @@ def _is_name(name: str, length: int) -> bool:
 def prune_entries(folder: Path, limit: int) -> Pruned:
     """Remove the least recently used entries until the remaining entries have at most ``limit`` bytes.
 
-    Also removes leftovers from killed processes, and anything that isn't a file. If a build is reading an entry, the
-    build can still read the entry. Raises the same errors as `read_contents`. Keeps files that can't be removed.
+    Also removes leftovers from killed processes, and anything that isn't a file. A build that is reading a removed
+    entry can still finish reading it. Raises the same errors as `read_contents`. Keeps files that can't be removed.
     """
     for place in _folders(folder):
         remove_abandoned(place)
@@ -356,7 +356,7 @@ _FRESH = 60
 
 
 _OF_ONE_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
-"""Write errors that can be limited to entries in one folder."""
+"""Write errors that may affect only the entries in one folder."""
 
 
 class EntryStore:
@@ -364,7 +364,7 @@ class EntryStore:
 
     If the folder isn't writable, existing entries are used, and no new entries are stored.
 
-    Pickling keeps only the folder, because each process checks the folder itself.
+    Pickling preserves only the folder, because each process checks the folder itself.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -385,7 +385,7 @@ class EntryStore:
         return self.folder / name[:2] / name[2:]
 
     def has(self, key: bytes) -> bool:
-        """Return whether an entry for a key exists that belongs to this user, without reading its bytes."""
+        """Return whether an entry that belongs to this user exists for a key, without reading its bytes."""
         with suppress(OSError, ValueError):
             return belongs_to_user(self.path_of(key).stat())
         return False
@@ -488,12 +488,15 @@ class EntryStore:
         self._report(self._culprit(path.parent) if is_of_one else self.folder, "written", error)
 
     def _report(self, culprit: Path, done: str, error: OSError) -> None:
-        """Warn about a problem. If the problem affects the whole folder, store no more entries."""
+        """Warn about a problem. If the problem affects the entire folder, store no more entries."""
         self._tell(culprit, f"can't be {done} ({error.strerror or error})")
         self._is_closed = self._is_closed or culprit == self.folder
 
     def _tell(self, culprit: Path, found: str) -> None:
-        """Warn about the first problem, and about the first problem with the whole folder. Ignore later problems."""
+        """Warn about the first problem, and about the first problem that affects the entire folder.
+
+        Ignore later problems.
+        """
         is_whole = culprit == self.folder
         with self._telling:
             if self._told & {is_whole, True}:

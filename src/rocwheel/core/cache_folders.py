@@ -1,4 +1,4 @@
-"""Manages cache folders that commands keep or remove completely: fetched files, and notes on published files.
+"""Manages cache folders that commands can only keep or remove as a unit: fetched files, and notes on published files.
 
 A folder can be removed at any time. Without a note, a command reads the file itself.
 """
@@ -63,8 +63,8 @@ def _measured(folder: Path) -> Iterator[KeptFolder]:
 def prune_folders(place: Path, limit: int, *, needs_lock: bool = True) -> Pruned:
     """Remove the least recently used folders until the remaining folders have at most ``limit`` bytes.
 
-    Folders that can't be removed stay. With ``needs_lock``, folders also stay if a process uses them or if they can't
-    be locked: on a file system without locks, any folder may be in use. Raises the same errors as `list_folders`.
+    Folders that can't be removed remain. With ``needs_lock``, folders also remain if a process uses them or if they
+    can't be locked: on a file system without locks, any folder may be in use. Raises the same errors as `list_folders`.
     """
     found = list_folders(place)
     total = sum(one.size for one in found)

@@ -35,8 +35,8 @@ DEVICE_CODE_LEVEL: Final = 3
 
 The choice is based on CPU seconds on one core for librocsparse's code, 1.3 GB. Level 1 takes 4.3 s for 142 MB, level 2
 takes 4.8 s for 132 MB, level 3 takes 7 s for 125 MB, level 6 takes 12 s for 120 MB, and level 9 takes 22 s for 113 MB.
-These numbers are estimates from a ninth of the bundles. Up to level 3, each second saves at least 2 MB. From level 3 to
-level 9, each second saves less than 1 MB.
+These numbers are estimates based on a ninth of the bundles. Up to level 3, each second saves at least 2 MB. From level
+3 to level 9, each second saves less than 1 MB.
 """
 QUICK_CODECS = ("libdeflate", "zlib-ng", "zstd")
 """The codecs whose samples take a few milliseconds. The xz sample takes a tenth of a second."""
@@ -132,7 +132,7 @@ _CHUNK = 1 << 16
 
 
 def open_xz(file: IO[bytes]) -> IO[bytes]:
-    """Return the decompressed contents of ``file``, which has one or more xz streams, as a forward-only file.
+    """Return the decompressed contents of ``file``, which contains one or more xz streams, as a forward-only file.
 
     Reading raises `EOFError` if the contents are truncated. It raises `lzma.LZMAError` for other damage and for a
     stream that needs more than `XZ_MEMORY`.

@@ -130,7 +130,7 @@ _PARSER = Lock()
 def parse_python(text: str | bytes, name: str = "<unknown>") -> ast.Module:
     """Return a module's syntax tree without running the module and without warnings.
 
-    Errors name the module ``name``.
+    Errors refer to the module as ``name``.
 
     Raises `SyntaxError`, `ValueError`, `RecursionError`, or `MemoryError` if Python can't parse the text.
     """

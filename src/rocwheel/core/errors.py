@@ -185,7 +185,7 @@ def limit_remedy(error: BaseException) -> str:
 
 
 def is_fault(error: OSError) -> bool:
-    """Return whether the machine is the cause rather than the input: a failing disk, or a limit of the process.
+    """Return whether the cause is the machine and not the input: a failing disk, or a limit of the process.
 
     A file that can't be read for such a reason might contain anything. It must not be treated as missing.
     """

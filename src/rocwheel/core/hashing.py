@@ -47,11 +47,11 @@ def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int
 
 _FOLLOWING_STEP = 4 << 20
 _BEHIND = 16 << 20
-"""The maximum number of final bytes that wait for hashing, because reading them flushes the write buffer."""
+"""The maximum number of final bytes that wait to be hashed, because reading them flushes the write buffer."""
 
 
 class FollowingHash:
-    """Hashes a file shortly after its writer, while its bytes are still in memory.
+    """Hashes a file shortly after it is written, while its bytes are still in memory.
 
     ``read`` returns a range of the bytes. A ZIP member's header is written after the member, so the member's bytes
     can't be hashed while they are written.

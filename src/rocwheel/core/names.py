@@ -1,4 +1,4 @@
-"""File names and paths: as callers pass them, as Linux accepts them, and as Windows rejects or confuses them.
+"""File names and paths: how callers pass them, which names Linux accepts, and which names Windows rejects or confuses.
 
 The rules are from Microsoft's "Naming Files, Paths, and Namespaces" and "Maximum Path Length Limitation". Lengths are
 in UTF-16 code units, as on Windows. Other systems don't check these rules: installers on Linux and Wine accept all
@@ -77,7 +77,7 @@ def is_utf8(text: str) -> bool:
 
 
 LONGEST_PATH: Final = 259
-"""The maximum length of a whole path including the drive: ``MAX_PATH`` (260) without the final NUL."""
+"""The maximum length of a complete path, including the drive: ``MAX_PATH`` (260) without the final NUL."""
 
 SHORTEST_SITE: Final = len(r"C:\v\Lib\site-packages")
 """The length of the shortest possible site-packages path, which is in an environment at the top of a drive."""
@@ -150,10 +150,10 @@ def room_above(path: str, longest: int = LONGEST_PATH) -> int:
 def fold_case(path: str) -> str:
     """Return a path as NTFS compares it, in uppercase. Paths that NTFS considers equal have equal results.
 
-    NTFS's table maps 16-bit lowercase letters to uppercase letters. The table keeps some letters that Unicode folds:
-    ``ß``, whose uppercase form has two letters, the dotless i (U+0131), the long s (U+017F), and the micro sign
-    (U+00B5). Wine's table has the same letters. The table of ntfs-3g, which is from Windows XP, also keeps the final
-    sigma (U+03C2).
+    NTFS's table maps 16-bit lowercase letters to uppercase letters. The table leaves some letters unchanged that
+    Unicode folds: ``ß``, whose uppercase form has two letters, the dotless i (U+0131), the long s (U+017F), and the
+    micro sign (U+00B5). Wine's table makes the same exceptions. The table of ntfs-3g, which is from Windows XP, also
+    leaves the final sigma (U+03C2) unchanged.
     """
     return path.upper() if path.isascii() else "".join(map(_upper, path))
 

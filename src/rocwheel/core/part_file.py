@@ -1,7 +1,7 @@
-"""Fetches a file in pieces, possibly in several runs. The file gets its name when it is complete.
+"""Fetches a file in pieces, possibly in several runs. The file gets its final name when it is complete.
 
 Until then, its bytes are in a hidden file next to it, with a stamp that identifies the complete file. If a run was
-killed, the next run continues if its file has the same stamp.
+killed, the next run resumes the download if the file at the source still has the same stamp.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """The identity of the file that a part belongs to."""
+    """The identity of the complete file for which a part was written."""
 
     expected: Expected
     boot: str
@@ -239,7 +239,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
-    """Return whether an open file still has its name."""
+    """Return whether an open file still has its original name."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     return False

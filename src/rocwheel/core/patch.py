@@ -156,7 +156,7 @@ def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacemen
     """Write ``data`` with ``replacements``, in ascending order, at the position of ``file``. Zeros become holes.
 
     Releases each replacement after writing it. If ``size`` is given, only this part of ``data`` is written. The file
-    ends at that point, even with a hole.
+    ends at that point, even if it ends with a hole.
     """
     position = 0
     for replacement in replacements:

@@ -23,7 +23,7 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
 """A replacement for ``python -P -m``, which was added in Python 3.11.
 
-With only ``-m``, the working directory comes first.
+With only ``-m``, the working directory comes first in the module search path.
 """
 
 
@@ -68,7 +68,7 @@ def rare_collections() -> Iterator[None]:
 def loading_without_collections() -> Iterator[None]:
     """Don't collect garbage in a block that loads modules.
 
-    Later collections ignore all values that exist at its end.
+    Later collections ignore all values that exist at the end of the block.
 
     Modules and their classes live until the process ends, and nearly all garbage is created later. The documentation of
     `gc.freeze` recommends this order.

@@ -170,7 +170,7 @@ def require_listable(folder: Path) -> None:
 
 
 def read_small(path: Path, most: int, *, expected: str) -> bytes:
-    """Return the contents of an untrusted file of at most ``most`` bytes, which must be a whole number of MiB.
+    """Return the contents of an untrusted file of at most ``most`` bytes, where ``most`` is a multiple of 1 MiB.
 
     Raises `InputError` if the file is larger or can't be read. ``expected`` describes the expected file.
     """
@@ -396,11 +396,11 @@ _READ_WHOLE = 1 << 20
 _READ_MOST = 1 << 30
 """The maximum size of a read call. On Linux, a single read returns slightly less than 2 GiB at most."""
 _PIECE = 256 << 10
-"""The read size for `FileRange.feed`, which fits a core's own cache."""
+"""The read size for `FileRange.feed`, small enough for the cache of a single core."""
 
 
 class FileRange(msgspec.Struct, frozen=True, order=True):
-    """``size`` bytes from ``offset`` in the file ``path``: a whole file, or a member of an uncompressed archive."""
+    """``size`` bytes from ``offset`` in the file ``path``: a complete file, or a member of an uncompressed archive."""
 
     path: str
     offset: int
@@ -410,7 +410,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
-        """Return the range that covers all of ``path``. Raises `InputError` if it isn't a regular file."""
+        """Return the range that covers all of ``path``. Raises `InputError` if the path isn't a regular file."""
         stamp = FileStamp.at(path)
         if not path.is_file() and not path.is_dir():
             raise read_error(str(path), OSError(errno.EINVAL, "it isn't a regular file"))
@@ -511,7 +511,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
 
 class RemoteRange(FileRange, frozen=True, kw_only=True):
-    """A range of a remote file. ``stamp`` belongs to its local placeholder, which doesn't have the bytes."""
+    """A range of a remote file. ``stamp`` belongs to its local placeholder, which doesn't contain the bytes."""
 
     source: ByteSource
 

@@ -1,4 +1,7 @@
-"""Reads remote files, such as files at URLs. Their bytes are fetched by range, and a local path represents them."""
+"""Reads remote files, such as files at URLs.
+
+Byte ranges are fetched on demand, and a local path represents each file.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,10 @@ def source_of(path: Path) -> ByteSource | None:
 
 
 class SourceFile(io.RawIOBase):
-    """A source as an open file for reading. Its descriptor is the placeholder's descriptor."""
+    """A source in the form of a file object that is open for reading.
+
+    Its descriptor is the placeholder's descriptor.
+    """
 
     def __init__(self, path: Path, source: ByteSource) -> None:
         super().__init__()

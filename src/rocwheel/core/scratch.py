@@ -1,9 +1,10 @@
 """Creates unnamed temporary files, hidden files and folders next to the output, and locks on folders.
 
-Hidden names end with a mark, and each file or folder is locked (flock(2)) while its process lives. Therefore, the next
-process in the folder can recognize and remove leftovers from killed processes.
+Hidden names end with a special suffix, and each file or folder is locked (flock(2)) while the process that created it
+is running. Therefore, the next process in the folder can recognize and remove leftovers from killed processes.
 
-A folder's lock (flock(2)) is on the folder itself. It leaves no file, and it ends with the process.
+A folder's lock (flock(2)) is on the folder itself. The lock leaves no file behind, and is released when the process
+ends.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def path_of(file: IO[bytes]) -> str:
 
 
 def unreadable(what: str, error: OSError) -> WorkError:
-    """Return the error for ``what`` that can no longer be read from a temporary file."""
+    """Return the error for data (``what``) that can no longer be read from a temporary file."""
     found = f"{what} can't be read ({error.strerror or error})"
     return WorkError(_folder_name(), found, remedy=limit_remedy(error) or _REMEDY)
 
@@ -142,7 +143,7 @@ def range_error(path: str, error: OSError) -> InputError:
 
 
 def no_room(source: Path | str, what: str, error: OSError) -> WorkError:
-    """Return the error for ``what`` from ``source`` that can't be written to a temporary file."""
+    """Return the error for data (``what``) from ``source`` that can't be written to a temporary file."""
     found = f"{what} can't be written to {_folder_name()} ({error.strerror})"
     return WorkError(
         source, found, remedy=limit_remedy(error) or "Free some space in this folder, or set TMPDIR to another folder."
@@ -191,7 +192,8 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
     The block can move finished files out of it.
 
-    Raises `OSError` if the folder can't be created. The next process removes files that can't be removed now.
+    Raises `OSError` if the folder can't be created. Files that can't be removed at that point are removed by the next
+    process.
     """
     _visit(path.parent)
     descriptor, name = _locked(lambda: _make_folder(path))
@@ -249,10 +251,10 @@ def _identity(folder: Path, status: os.stat_result) -> tuple[str, int, int]:
 
 
 def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[Path, ...]:
-    """Remove the scratch files and folders that killed processes left in a folder, and return their paths.
+    """Remove the scratch files and folders that killed processes left behind in a folder, and return their paths.
 
-    ``names`` are all candidates if the folder was just listed. Otherwise, the folder is listed. Files that belong to a
-    live process, even on another machine, are locked and remain. So do the files of other users.
+    If the folder was just listed, ``names`` contains all candidates. Otherwise, the folder is listed. Files that belong
+    to a live process, even on another machine, are locked and remain. The files of other users also remain.
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
@@ -291,8 +293,8 @@ def _remove_unlocked(name: str, parent: int) -> bool:
 def _is_ours(status: os.stat_result) -> bool:
     """Return whether a process of this user could have created the file.
 
-    A file has the mode of the final file if its process was killed just before renaming. In a folder with setgid,
-    folders also have that bit.
+    A file has the mode of the final file if its process was killed just before renaming. In a folder with the setgid
+    bit, folders also have this bit.
     """
     mode = status.st_mode
     is_ours = stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and mode & _PERMISSIONS == _FOLDER_MODE)
@@ -344,9 +346,9 @@ def locked_folder(
     """Create a folder if needed, and lock it during the block. Afterwards, remove the folder if it is empty.
 
     If the folder is locked, wait, and warn after ``silence`` seconds. ``on_no_lock`` receives the reason if the folder
-    can't be opened or if the file system has no locks, as in some network file systems. By default, it warns that other
-    processes aren't kept out. Raises `WorkError` if the folder can't be created, or is still locked after ``timeout``
-    seconds.
+    can't be opened or if the file system doesn't support locks, as with some network file systems. By default, it warns
+    that other processes aren't locked out. Raises `WorkError` if the folder can't be created, or is still locked after
+    ``timeout`` seconds.
     """
     try:
         descriptor = _lock(folder, timeout, silence, on_no_lock or partial(_warn, folder))
@@ -397,7 +399,7 @@ def _warn(folder: Path, error: OSError) -> None:
 
 
 def is_at(descriptor: int, folder: Path) -> bool:
-    """Return whether an open folder still has its name."""
+    """Return whether an open folder is still at its path."""
     try:
         return os.path.samestat(os.fstat(descriptor), folder.stat())
     except OSError:

@@ -37,7 +37,7 @@ def show_as(path: Path, name: str) -> None:
 
 
 def forget_names() -> None:
-    """Show every file with its path and every text again, as at the start of a run."""
+    """Show the paths of all files and all text again, as at the start of a run."""
     _names.clear()
     _secrets.clear()
 

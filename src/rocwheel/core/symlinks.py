@@ -1,4 +1,4 @@
-"""Follows symbolic links in a described tree in the same way as Linux (path_resolution(7))."""
+"""Follows symbolic links in the description of a file tree, in the same way as Linux (path_resolution(7))."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 MAX_LINKS = 40
-"""The maximum number of links in a path on Linux. For more links, Linux returns ELOOP."""
+"""The maximum number of links in a path on Linux. If a path has more links, Linux returns ELOOP."""
 
 
 class WalkEnd(enum.Enum):
@@ -22,7 +22,7 @@ class WalkEnd(enum.Enum):
     LOOP = "loop"
     """After too many links."""
     ABOVE = "above"
-    """At a ``..`` that leads above the root."""
+    """At a ``..`` that would go above the root."""
     OUTSIDE = "outside"
     """At a link that leaves the tree."""
 
@@ -42,7 +42,7 @@ class Symlinks(msgspec.Struct, frozen=True):
     """The symbolic links in a tree.
 
     Paths are relative to the root of the tree, which is the empty path. If ``root`` is ``/``, paths are absolute, and
-    ``..`` in the root is the root, as in a whole file system.
+    ``..`` in the root is the root, as in a complete file system.
     """
 
     text_at: Callable[[str], str | WalkEnd | None]

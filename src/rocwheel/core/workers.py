@@ -23,12 +23,15 @@ Made = TypeVar("Made")
 Batch = TypeVar("Batch", bound="Sized")
 
 BYTES_IN_WORK = 64 << 20
-"""The approximate number of bytes in all workers' memory, including bytes that wait for writing.
+"""The approximate number of bytes in all workers' memory, including bytes that are waiting to be written.
 
-A single task can have more. During compression, both its input and its output are in memory.
+A single task can exceed this number. During compression, both its input and its output are in memory.
 """
 _SMALL = 64 << 10
-"""The maximum size in bytes of items for this thread. Passing such an item to another thread would take longer."""
+"""The maximum size, in bytes, of items that this thread processes itself.
+
+Passing such a small item to another thread would take longer than processing it.
+"""
 _LEAST = 64 << 10
 """The minimum cost of a task in bytes, because a million small tasks also need memory."""
 
@@ -46,10 +49,10 @@ def worker_count(jobs: int) -> int:
 
 @contextmanager
 def open_workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
-    """Yield ``count`` threads, by default a few per core, and wait for their work at the end of the block.
+    """Yield a pool of ``count`` threads, by default a few per core, and wait for its tasks at the end of the block.
 
     If the block fails or a signal ends it, work that hasn't started is dropped. Otherwise, a terminated process would
-    first process thousands of members.
+    still process thousands of members before it exits.
     """
     with ThreadPoolExecutor(count, "rocwheel") as executor:
         try:
@@ -80,8 +83,8 @@ def map_waiting(executor: Executor, function: Callable[[Batch], Made], batches: 
     """Yield the result of ``function`` for each batch, computed in this thread, or in workers if it waits for I/O.
 
     Python threads take turns, and each system call ends a turn. Therefore, two threads take longer than one thread
-    unless they wait for disk or network. A batch counts as waiting if it takes twice its processor time and yields the
-    processor for every second item.
+    unless they wait for disk or network. A batch counts as waiting if it takes more than twice its processor time and
+    yields the processor at least once for every two items.
     """
     rest = iter(batches)
     for batch in rest:
@@ -102,8 +105,8 @@ def map_sized(
 
     Workers process large items, and this thread processes all other items.
 
-    ``size`` returns an item's size in bytes. Codecs and hashes of many bytes let other threads run, but everything else
-    takes turns.
+    ``size`` returns an item's size in bytes. Codecs and hash functions let other threads run while they process many
+    bytes, but all other code runs in only one thread at a time.
     """
     order = sorted(range(len(items)), key=lambda at: -size(items[at]))  # so that all workers stay busy until the end
     large = {at: executor.submit(function, items[at]) for at in order if size(items[at]) > _SMALL}
@@ -123,8 +126,8 @@ def work_in_order(
 
     Each task comes with the number of bytes that it needs in memory.
 
-    The next task starts if the started tasks whose results weren't yielded yet need at most ``limit`` bytes together,
-    or if there are no such tasks. Raises the same errors as the tasks.
+    The next task starts if the started tasks whose results haven't been yielded yet need at most ``limit`` bytes in
+    total, or if there are no such tasks. Raises the same errors as the tasks.
     """
     waiting: deque[tuple[int, Future[Made]]] = deque()
     held = 0
@@ -181,8 +184,8 @@ class Readers(Protocol):
     ) -> Iterator[Result]:
         """Yield the result of ``function`` for each item, in order. Functions and items must be picklable.
 
-        Items have only stamps that are valid on any machine. Raises the same errors as ``function``, and `WorkError` if
-        a worker can't read a file.
+        All stamps in items must be valid on any machine. Raises the same errors as ``function``, and `WorkError` if a
+        worker can't read a file.
         """
 
 
@@ -191,7 +194,9 @@ _WORKERS = min(3, os.cpu_count() or 1)
 
 
 def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
-    """Raise the only problem, or a `ProblemsError` about ``subject`` with all problems. Without problems, do nothing.
+    """Raise the only problem, or a `ProblemsError` about ``subject`` with all problems.
+
+    If there are no problems, do nothing.
 
     A single `ProblemsError` is raised unchanged, with its own subject. A `WorkError` that occurs several times with the
     same text, such as for a missing temporary folder, is raised only once.

@@ -96,7 +96,7 @@ _WRITEBACK_STEP = 16 << 20
 class AtomicFile:
     """A temporary file next to ``path``. `commit` syncs it and gives it the final name. Otherwise, it is removed.
 
-    Creating, writing, and committing raise `WorkError` if the folder can't be written or the disk is full. Writes are
+    Creating, writing, and committing raise `WorkError` if the folder isn't writable or the disk is full. Writes are
     buffered, so a full disk might be detected only in a later step. With ``makes_folder``, missing parent folders are
     created.
     """
@@ -113,7 +113,7 @@ class AtomicFile:
         self._temporary, self._is_gone = Path(temporary), False
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self.stamp: FileStamp | None = None
-        """The stamp of the file with its final name."""
+        """The stamp of the file under its final name."""
         self._writeback_begun = 0
         self._is_synced = False
 
@@ -143,7 +143,7 @@ class AtomicFile:
         return self.file.tell()
 
     def begin_writeback(self) -> None:
-        """Tell the kernel to start writing the rest to disk while other files are written.
+        """Tell the kernel to start writing the remaining bytes to disk while other files are written.
 
         Call this after the last write.
         """
@@ -168,13 +168,13 @@ class AtomicFile:
             self._is_synced = True
 
     def commit(self) -> None:
-        """Sync the bytes to disk and give the file its name. If that fails, discard the file."""
+        """Sync the bytes to disk and give the file its final name. If that fails, discard the file."""
         self._finish(self._replace)
 
     def commit_new(self) -> bool:
-        """Commit the file only if the name is free, and return whether it was. Otherwise, discard the file.
+        """Commit the file only if the name is free, and return whether it was free. Otherwise, discard the file.
 
-        A single file system operation checks and assigns the name. On file systems without links, there are two
+        A single file system operation checks and assigns the name. On file systems without hard links, this takes two
         operations.
         """
         return self._finish(self._link)
@@ -259,7 +259,7 @@ def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
 
 
 SYNCING = 4
-"""The number of threads that wait for the disk, which combines the writes from several threads."""
+"""The number of threads that wait for the disk; the disk combines the writes from several threads."""
 
 
 @contextmanager
@@ -268,8 +268,8 @@ def atomic_files(executor: Executor) -> Iterator[list[AtomicFile]]:
 
     They are committed if the block succeeds, or discarded otherwise.
 
-    Files get their names after all of them are on disk. `SYNCING` workers from ``executor`` wait for that. If a file
-    can't be committed, the earlier files keep their names. Raises the same errors as `AtomicFile.commit`.
+    Files get their final names only after all of them are on disk. `SYNCING` workers from ``executor`` wait for that.
+    If a file can't be committed, the earlier files keep their names. Raises the same errors as `AtomicFile.commit`.
     """
     files: list[AtomicFile] = []
     try:

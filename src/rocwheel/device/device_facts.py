@@ -90,7 +90,10 @@ class KpackFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The device code in one file. ``entries`` are outside bundles, such as a standalone code object or images."""
+    """The device code in one file.
+
+    ``entries`` contains the code outside bundles, such as a standalone code object or images.
+    """
 
     container: str
     wrappers: int = 0
@@ -98,7 +101,7 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[EntryFacts, ...] = ()
     problems: tuple[str, ...] = ()
     kpack: KpackFacts | None = None
-    """Facts about kpack archives, if any. If so, ``entries`` are the code objects in the archives."""
+    """Facts about kpack archives, if any. If so, ``entries`` contains the code objects in the archives."""
 
     @property
     def size(self) -> int:
@@ -195,7 +198,7 @@ def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int |
 
 
 def iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
-    """Yield the payload of each device entry when the payload is complete, in file order.
+    """Yield the payload of each device entry as soon as the payload is complete, in file order.
 
     Payloads don't overlap, so only one is in memory at a time. Payloads larger than `_LARGEST_HELD` are skipped.
     """
@@ -236,8 +239,8 @@ def read_kpack_facts(
     """Return facts about the archive or split library ``name``, or `None` for any other file.
 
     Kernels are counted if ``look`` is deep or the code isn't compressed. A library's archives are looked up relative to
-    its ``folder``, and among the archives ``beside`` it. If both are absent, missing archives aren't reported. Raises
-    `InputError` for a damaged file.
+    its ``folder``, and among the archives ``beside`` it. If neither is specified, missing archives aren't reported.
+    Raises `InputError` for a damaged file.
     """
     with open_kpack_code(data, name=name, folder=folder, beside=beside) as code:
         if code is None:
@@ -387,7 +390,7 @@ def list_device_code(path: Path) -> DeviceFacts:
 def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
     """Return facts about all members. Bundles are numbered across the archive, with their offsets in the archive.
 
-    ``depth`` is the number of archives around this one.
+    ``depth`` is the number of archives that this archive is nested in.
     """
     bundles: list[BundleFacts] = []
     entries: list[EntryFacts] = []

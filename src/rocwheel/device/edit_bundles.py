@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class BundleEdit(Protocol):
-    """A change to the entries of one bundle. Implementations are values that several threads can share."""
+    """A change to the entries of one bundle. Implementations are immutable, so several threads can share them."""
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the new entries, or the same tuple if nothing changes."""
@@ -69,7 +69,7 @@ def bundle_parts(
     """Return the entries of ``bundle`` with their payloads; ``view`` is the data that contains the bundle.
 
     Raises `DeviceCodeError` for a damaged payload, and for a payload larger than ``limit``. Also raises it for a
-    payload whose hash differs from the header, unless ``accept_wrong_hash``.
+    payload whose hash differs from the header, unless ``accept_wrong_hash`` is true.
     """
     raw = _raw_bundle(view, bundle, limit, accept_wrong_hash=accept_wrong_hash)
     return tuple(
@@ -177,7 +177,7 @@ def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
 
 
 def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: CodePlace) -> tuple[Data, ...] | None:
-    """Return the code object that ``edit`` adds to replace ``data`` as buffers, or `None` if it adds no code object.
+    """Return, as buffers, the code object that ``edit`` adds to replace ``data``, or `None` if it adds no code object.
 
     Raises `DeviceCodeError` for an unknown processor, and if the edit removes ``data`` or adds several code objects.
     """
@@ -210,11 +210,11 @@ def iter_changes(
     executor: Executor | None = None,
     jobs: int = 1,
 ) -> Iterator[BundleChange]:
-    """Yield the changes to the whole file ``data``, in ascending order, as they become available.
+    """Yield the changes to the complete file ``data``, in ascending order, as they become available.
 
-    The ``executor`` processes ``jobs`` bundles at a time. At most one more bundle and ``storage.limit`` bytes of
-    decompressed code are in memory. Bundles that stay plain are in memory only with their headers. Raises the same
-    errors as `edit_bundle`.
+    The ``executor`` processes ``jobs`` bundles at a time. At most ``jobs`` + 1 bundles and ``storage.limit`` bytes of
+    decompressed code are in memory. Only the headers of bundles that stay plain are in memory. Raises the same errors
+    as `edit_bundle`.
     """
     work = partial(edit_bundle, code.view(data), edit=edit, storage=storage)
     for change in map(work, slots) if executor is None else _in_window(executor, work, slots, jobs, storage.limit):
@@ -263,7 +263,7 @@ def device_patch(
     """Return all changes to the file ``data`` at once, or `None` if it has no bundles or no changes.
 
     With ``trim``, freed space is removed if possible. The patch keeps the new bundles in memory. If compressed, they
-    take about a tenth of the device code's size. To keep only one bundle in memory at a time, use `iter_changes`.
+    take up about a tenth of the device code's size. To keep only one bundle in memory at a time, use `iter_changes`.
     Raises the same errors as `read_device_code` and `edit_bundle`, and `SignedFileError` if a signature would become
     invalid.
     """
@@ -370,9 +370,9 @@ def is_any_kept(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
 def needed_code(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> frozenset[TargetId]:
     """Return the targets in one bundle's ``codes`` that the GPUs in ``keep`` need.
 
-    The result includes all targets of these GPUs' own processors. Code for a generic processor stays as long as a GPU
-    that it covers lacks its own code for some feature setting. The same is true of SPIR-V. If a generic processor is in
-    ``keep``, its own code stays, not the code for its members.
+    The result includes all targets of the processors of these GPUs. Code for a generic processor stays as long as a GPU
+    that it covers lacks processor-specific code for some feature setting. The same is true of SPIR-V. If ``keep``
+    contains a generic processor, the generic code stays, but not the code for its members.
     """
     offered = frozenset(codes)
     return frozenset(code for code in offered if any(_needs(wanted, code, offered) for wanted in keep))
@@ -388,8 +388,8 @@ def _needs(wanted: TargetId, code: TargetId, offered: frozenset[TargetId]) -> bo
 class Prune(msgspec.Struct, frozen=True):
     """Keeps the host entries and the code that the GPUs in ``keep`` need, and removes entries without code.
 
-    Raises `DeviceCodeError` if no device code would be left, unless ``allow_empty``. If an older runtime finds a bundle
-    without code for one GPU, it rejects every GPU in the machine.
+    Raises `DeviceCodeError` if no device code would be left, unless ``allow_empty`` is true. If an older runtime finds
+    a bundle without code for one GPU, it rejects every GPU in the machine.
     """
 
     keep: tuple[TargetId, ...]

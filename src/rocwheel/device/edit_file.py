@@ -185,7 +185,7 @@ class KpackRewrite:
 
 
 def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
-    """Return the part of an archive that the GPUs to keep need; raise `DeviceCodeError` if no code is left."""
+    """Return the part of an archive that is needed for the GPUs to keep; raise `DeviceCodeError` if no code is left."""
     targets = {text: parse_target_id(text, source=archive.name) for text in {e.target for e in archive.entries}}
     units: dict[str, list[TargetId]] = defaultdict(list)
     for entry in archive.entries:
@@ -236,9 +236,9 @@ class FileRewrite:
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
         """Write the edited file and return a report. An unnamed temporary file contains the bundles that move.
 
-        Raises `SignedFileError` if a signature would become invalid, even if the code doesn't fit: more room wouldn't
-        help. Raises the same errors as `edit_bundle`, `edit_code_object`, and `plan_trim`, and `OSError` if writing
-        fails.
+        Raises `SignedFileError` if a signature would become invalid, even if the code doesn't fit either, because more
+        room wouldn't help. Raises the same errors as `edit_bundle`, `edit_code_object`, and `plan_trim`, and `OSError`
+        if writing fails.
         """
         if self._kpack is not None:
             return self._kpack.write(file)
@@ -396,8 +396,8 @@ def rewrite_device_code(
     """Write ``source`` to ``output``, with each bundle edited and stored according to ``storage``.
 
     The output gets its name only when it is complete. If the name is a symlink, the symlink's target is replaced. Freed
-    space becomes a hole. With ``trim``, which works only for shared libraries, it is removed. At most ``jobs`` bundles
-    plus one, and ``storage.limit`` bytes of decompressed code, are in memory. Bundles that stay plain take almost no
+    space becomes a hole. With ``trim``, which works only for shared libraries, it is removed. At most ``jobs`` + 1
+    bundles, and ``storage.limit`` bytes of decompressed code, are in memory. Bundles that stay plain use almost no
     memory. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing to edit, and the
     same errors as `FileRewrite`. Raises `WorkError` if writing fails.
     """

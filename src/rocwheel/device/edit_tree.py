@@ -279,7 +279,7 @@ def edit_tree(
 
     Without an edit, nothing is omitted, bundles and kpack archives are compressed, and wheels don't change. With
     ``trim``, freed space is removed from binaries; binaries that can't be trimmed are edited in place, with a warning.
-    ``output`` must be new or empty, and not in ``source``. It appears when it is complete.
+    ``output`` must be new or empty, and not in ``source``. The output appears only when it is complete.
 
     Raises the same errors as `rewrite_device_code`. Also raises `InputError` for unreadable paths, and for split
     libraries that would have no code left, unless the edit allows this. Raises `ProblemsError` for several damaged
@@ -320,7 +320,10 @@ def _edit(job: _Job) -> TreeEdit:
 
 
 def _edit_path(job: _Job, place: Path) -> PruneAction | RewriteReport | SignedFileError | None:
-    """Copy or edit one path. Return the action, `None` for a folder, or why a signed file was copied unchanged."""
+    """Copy or edit one path.
+
+    Return the action, `None` for a folder, or the reason why a signed file was copied unchanged.
+    """
     path, made = job.source / place, job.made / place
     if path.is_symlink():
         action = link_action(place, job.edit.keep) if job.edit else PruneAction.COPIED

@@ -88,7 +88,8 @@ class WheelTargets(msgspec.Struct, frozen=True):
 def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember], keep: Sequence[TargetId]) -> None:
     """Raise `InputError` if the code for the targets to ``keep`` doesn't serve all GPUs that a wheel variant promises.
 
-    Installers would select the wheel based on a false promise. Also raises the same errors as `read_wheel_text`.
+    Otherwise, installers would select the wheel based on a false promise. Also raises the same errors as
+    `read_wheel_text`.
     """
     member = members.get(f"{dist_info}/{load_draft().names.in_wheel}")
     data = read_member(member) if member is not None else None

@@ -94,7 +94,7 @@ def staging(dest_dir: Path, name: str) -> Iterator[Path]:
 def placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:
     """Move the files from ``folder`` to their places in ``dest_dir``, after checking that nothing else is there.
 
-    Raises `WorkError` if something else is there, or if a file can't be moved.
+    Raises `WorkError` if something else exists there, or if a file can't be moved.
     """
     moves = {Path(code.path): dest_dir / Path(code.path).relative_to(folder) for code in codes}
     for path in moves.values():
@@ -265,10 +265,11 @@ def extract_code(
     files have code for ``targets``, the other files are skipped. The code of split libraries includes the code in the
     archives among all sources; these archives then aren't extracted separately.
 
-    Raises `InputError` if there is no device code or it is damaged, or if a bundle decompresses to more than ``limit``
-    bytes. An incorrect hash also raises `InputError`, or only logs a warning with ``accept_wrong_hash``. Unless
-    ``allow_missing``, bundles without code for a target raise `InputError` (`ProblemsError` for several bundles).
-    Raises `WorkError` if writing fails. The files appear when all are complete, so an error leaves no files behind.
+    Raises `InputError` if there is no device code, if the device code is damaged, or if a bundle decompresses to more
+    than ``limit`` bytes. An incorrect hash also raises `InputError`, or only logs a warning with ``accept_wrong_hash``.
+    Unless ``allow_missing`` is true, bundles without code for a target raise `InputError` (`ProblemsError` for several
+    bundles). Raises `WorkError` if writing fails. The files appear only when all of them are complete, so an error
+    leaves no files behind.
     """
     choosing = CodeChoice(targets, rule, allow_missing=allow_missing)
     paths = [sources] if isinstance(sources, Path) else [*sources]

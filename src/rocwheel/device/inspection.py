@@ -184,11 +184,11 @@ class PeFacts(msgspec.Struct, frozen=True):
     """
     machine: str = ""
     name: str | None = None
-    """The name in the export table, which the file had when it was linked."""
+    """The name in the export table, which is the file's name at link time."""
     imports: tuple[str, ...] = ()
     """The DLLs that are loaded together with the file."""
     delay_imports: tuple[str, ...] = ()
-    """The DLLs that are loaded at the first call to one of their functions."""
+    """The DLLs that are loaded when one of their functions is first called."""
     exports: int = 0
     """The number of exported names."""
     version: str | None = None
@@ -240,11 +240,11 @@ def inspect_paths(
 ) -> Iterator[FileFacts]:
     """Yield facts about every binary among ``paths``: files, folders with everything below them, and wheels.
 
-    Wheel members that unpack to more than ``limit`` bytes aren't read. With ``deep``, bundles that decompress to more
-    aren't read either. A split library's code comes from the archives next to it and among all inputs, as if folders
-    and wheels were installed together. A path that is unreadable, damaged, or not a binary yields an error, and the
-    iteration continues. By default, this thread reads the files one at a time. To read several at a time, pass
-    ``readers``.
+    Wheel members that unpack to more than ``limit`` bytes aren't read. With ``deep``, bundles that exceed this limit
+    when decompressed aren't read either. A split library's code comes from the archives next to it and among all
+    inputs, as if folders and wheels were installed together. A path that is unreadable, damaged, or not a binary yields
+    an error, and the iteration continues. By default, this thread reads the files one at a time. To read several at a
+    time, pass ``readers``.
     """
     binaries = list(find_all_binaries(paths))
     if readers is not None:

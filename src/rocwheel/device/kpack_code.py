@@ -69,7 +69,7 @@ class _Wanted(NamedTuple):
 
 
 class GivenArchives:
-    """The archives in ``found``, recognized by name; the caller reports damaged archives."""
+    """The archives in ``found``, recognized by their names; the caller reports damaged archives."""
 
     def __init__(self, found: Iterable[Binary | InputError]) -> None:
         self._binaries = [b for b in found if not isinstance(b, InputError) and is_named_archive(b)]
@@ -251,7 +251,7 @@ class CodeUnit(NamedTuple):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets with code, as spelled."""
+        """The targets with code, as written in the archives."""
         return tuple(dict.fromkeys(code.entry.target for code in self.codes))
 
 
@@ -308,7 +308,7 @@ def _follow(wrappers: Sequence[SplitUnit], opener: _Opener) -> KpackCode:
 
 
 class _Opener:
-    """Opens each archive once, and keeps it open until ``stack`` closes."""
+    """Opens each archive once, and keeps it open until ``stack`` is closed."""
 
     def __init__(self, folder: Path | None, beside: ArchiveLookup | None, stack: ExitStack) -> None:
         self.folder, self.beside, self.stack = folder, beside, stack
@@ -374,7 +374,7 @@ def _in_order(codes: Sequence[StoredCode]) -> tuple[StoredCode, ...]:
 
 
 class NamedArchive(NamedTuple):
-    """An archive that a library's markers name, its bytes, and the keys that wrappers look up in the archive."""
+    """An archive that a library's markers refer to, its bytes, and the keys that wrappers look up in the archive."""
 
     data: Data
     archive: KpackArchive
@@ -386,9 +386,9 @@ class UnitFault(msgspec.Struct, frozen=True):
 
     archive: str
     lacking: tuple[str, ...]
-    """The keys that wrappers look up but the archive lacks, sorted by index."""
+    """The keys that wrappers look up but that the archive lacks, sorted by index."""
     owners: dict[str, str]
-    """For code objects under a wrong key: the true unit's key, keyed by the stored key."""
+    """For code objects under a wrong key: the key of the correct unit, keyed by the stored key."""
     is_clear: bool
     """Whether the kernels identify the unit of each code object."""
 
@@ -454,7 +454,7 @@ def _missing_archives(name: str, code: KpackCode) -> Iterator[str]:
 
 
 def _misnamed_archives(code: KpackCode) -> Iterator[str]:
-    """Yield a problem for each archive that runtimes open only for one GPU, without finding that GPU's code."""
+    """Yield a problem for each archive that runtimes open for only one GPU, but that has no code for that GPU."""
     named = {(s.archive.name, s.path, s.target): s.archive for unit in code.units for s in unit.searched if s.target}
     for (name, _, target), archive in named.items():
         if processor_of(target) not in archive.processors:

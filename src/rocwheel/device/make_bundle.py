@@ -67,7 +67,8 @@ class _Code(msgspec.Struct, frozen=True):
 def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBundle:
     """Write the code objects at ``paths`` as one bundle, sorted by target after an empty host entry.
 
-    The output appears when it is complete. Raises `InputError`, or `ProblemsError` with all problems, in these cases:
+    The output appears only when it is complete. Raises `InputError`, or `ProblemsError` with all problems, in these
+    cases:
 
     * the output is one of ``paths``
     * a file isn't a linked code object

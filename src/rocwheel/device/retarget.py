@@ -131,8 +131,8 @@ def _joined(part: BundlePart) -> Data:
 def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[BundlePart]:
     """Insert the entry in order if the bundle is sorted, or otherwise at the end.
 
-    Readers use the first entry that fits, so no existing entry may fit a GPU of the new target. Therefore, each feature
-    must be set in all entries for a processor or in no entry.
+    Readers use the first compatible entry, so no existing entry may be compatible with a GPU of the new target.
+    Therefore, each feature must be set either in all entries for a processor or in none of them.
     """
     target = new.target
     for part in parts:
@@ -174,7 +174,7 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
 
 
 def why_unchanged(path: Path, pairs: Sequence[TargetPair]) -> str:
-    """Return why retargeting doesn't change a file, wheel, or folder, with the targets of its code."""
+    """Return the reason why retargeting doesn't change a file, wheel, or folder, including the targets of its code."""
     bundles = [targets for _, listed in _list_files(path) for targets in listed]
     carried = ", ".join(map(str, sorted({target for bundle in bundles for target in bundle}, key=id_sort_key)))
     asked = ", ".join(f"{pair.code}={pair.agent}" for pair in pairs)
@@ -229,7 +229,7 @@ class NotRelabeledError(InputError):
 
 
 class RelabeledFile(msgspec.Struct, frozen=True):
-    """A new file for a target, with relabeled code or with the name of the code."""
+    """A new file for a target, which contains relabeled code or refers to it by name."""
 
     path: str
     origin: str
@@ -254,12 +254,12 @@ class RetargetedTree(msgspec.Struct, frozen=True):
 
 
 def renamed(path: str, processor: str, agent: str) -> str:
-    """Return a path with ``agent`` instead of ``processor``, or the same path if it doesn't name ``processor``."""
+    """Return a path with ``agent`` instead of ``processor``, or the same path if it doesn't contain ``processor``."""
     return re.sub(rf"(?<![0-9a-zA-Z]){re.escape(processor)}(?![0-9a-zA-Z])", agent, path)
 
 
 def unknown_file(path: str, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
-    """Yield each processor that gets no copy of a kernel file named for a target, with the reason."""
+    """Yield each processor for which a kernel file that is named for a target isn't copied, with the reason."""
     named = processors_of_name(path)
     for pair in pairs:
         agent = pair.agent.processor
@@ -350,11 +350,11 @@ def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: 
 def relabel_code_object(
     data: Data, pair: TargetPair, place: CodePlace, *, name: str = "", listed: str = ""
 ) -> tuple[Data, ...]:
-    """Return a code object for the agent of ``pair`` as buffers.
+    """Return, as buffers, a code object for the agent of ``pair``.
 
-    In messages, ``name`` identifies the code, or ``place`` if ``name`` is empty. ``listed`` is the target that a table
-    lists for the code. Raises `NotRelabeledError` for code that doesn't match the pair. Raises the same errors as
-    `retarget_code_object`.
+    In messages, the code is identified by ``name``, or by ``place`` if ``name`` is empty. ``listed`` is the target that
+    a table lists for the code. Raises `NotRelabeledError` for code that doesn't match the pair. Raises the same errors
+    as `retarget_code_object`.
     """
     old = read_code_object(data, place=place).target
     new = pair.agent_of(old) if old else None
@@ -399,7 +399,10 @@ def _unpacked(data: Data, name: str) -> bytes:
 
 
 def _rename(table: bytes, names: KernelNames, name: str) -> bytes:
-    """Return a Tensile table with the new names. Names are whole strings in the table, so their length can change."""
+    """Return a Tensile table with the new names.
+
+    Each name is a complete string in the table, so its length can change.
+    """
     _require_table(table, name)
     for old, new in names.changes.items():
         # Tensile's writer encodes strings in MessagePack's shortest form, and so does this encoder.

@@ -1,4 +1,4 @@
-"""Offers all code in a tree to more GPUs, as far as the libraries can look up the code."""
+"""Offers all code in a tree to more GPUs, wherever the libraries can look up the code."""
 
 from __future__ import annotations
 
@@ -121,10 +121,10 @@ def retarget_files(
 ) -> RetargetedTree:
     """Offer the code in ``files``, keyed by path below one root, to more GPUs, and write new files below ``folder``.
 
-    Libraries get more entries in their bundles. Archives and files of Tensile libraries, which are looked up by name,
-    get copies. A copy has all code of its original or isn't created. Copies also can't have any of the paths in
-    ``taken``. Code that can't be offered is listed with the reason, and similar files are listed together. Raises
-    `InputError` for damaged files, all in one error, and `WorkError` if writing fails.
+    Entries are added to the bundles in libraries. Archives and files of Tensile libraries, which are looked up by name,
+    are copied. A copy contains all of its original's code; otherwise, it isn't created. Also, no copies are created at
+    the paths in ``taken``. Code that can't be offered is listed with the reason, and similar files are listed together.
+    Raises a single `InputError` for all damaged files, and `WorkError` if writing fails.
     """
     run = _Run(files, order, folder, frozenset((*files, *taken)))
     map_collecting("files", run.file, sorted(files))
@@ -151,13 +151,13 @@ class _Run:
         return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused), lacking, tuple(self._warnings))
 
     def _refuse(self, error: InputError, agents: Iterable[str]) -> None:
-        """Record why code isn't offered to ``agents``; an empty list means that these GPUs have their own code."""
+        """Record why code isn't offered to ``agents``, which are empty if the GPUs have their own code."""
         self._refused.append(error)
         for agent in agents:
             self._lacking[agent].append(str(error.source))
 
     def file(self, path: str) -> None:
-        """Process a file, or keep it for `kernel_folders`."""
+        """Process a file, or save it for `kernel_folders`."""
         kernels = classify_path(path)
         if kernels and kernels.rule != "kpack":
             if self._pairs_of(kernels.target):
@@ -248,7 +248,7 @@ class _Run:
                     self._copy_kernels(paths, pair)
 
     def _copy_kernels(self, paths: list[str], pair: TargetPair) -> None:
-        """Copy all files, or no files if any file can't be copied, because the table would refer to missing files."""
+        """Copy all files, or none if any of them can't be copied, because the table would refer to missing files."""
         added, refused = len(self._added), len(self._refused)
         names = [posixpath.basename(path) for path in paths]
         stems = {name.removesuffix(".zlib").rpartition(".")[0] for name in names}
@@ -329,9 +329,9 @@ class TreeRetargeting(msgspec.Struct, frozen=True):
 def copy_tree(source: Path, output: Path, order: RetargetOrder) -> TreeRetargeting:
     """Copy the folder ``source`` to ``output``, with its code offered to more GPUs (see `retarget_files`).
 
-    Wheels in the folder don't change. ``output`` must be new or empty, and not in ``source``. It appears when it is
-    complete. Raises `InputError` for unreadable paths, the same errors as `retarget_files`, and `WorkError` if writing
-    fails.
+    Wheels in the folder don't change. ``output`` must be new or empty, and not in ``source``. The output appears only
+    when it is complete. Raises `InputError` for unreadable paths, the same errors as `retarget_files`, and `WorkError`
+    if writing fails.
     """
     with new_folder(output, source) as made:
         paths = list_tree(source)
@@ -378,8 +378,8 @@ def _report(result: RetargetedTree, wheels: Sequence[str], files: int) -> TreeRe
 def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> None:
     """Write the kpack archive ``source`` for another GPU to ``output``, which gets its name when it is complete.
 
-    Raises `InputError` unless there is exactly one pair and the archive has its code. Also raises it for an ``output``
-    that is named for other GPUs. Raises the same errors as `retarget_archive`.
+    Raises `InputError` unless there is exactly one pair and the archive has code for it. Also raises it for an
+    ``output`` that is named for other GPUs. Raises the same errors as `retarget_archive`.
     """
     if len(pairs) != 1:
         agents = ", ".join(str(pair.agent) for pair in pairs)

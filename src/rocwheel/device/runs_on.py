@@ -79,7 +79,10 @@ _ANY_RELEASE = "9999"
 
 
 class FolderLack(msgspec.Struct, frozen=True):
-    """The kernels that a folder lacks for a GPU. In messages, ``found`` follows the folder's path and "which"."""
+    """The kernels that a folder lacks for a GPU.
+
+    In messages, ``found`` comes after the folder's path and the word "which".
+    """
 
     folder: str
     found: str
@@ -123,7 +126,7 @@ def judge_file(path: Path, agent: TargetId, *, rocm: str = "") -> tuple[FileVerd
     A split library's code is in the kpack archives that its markers refer to, relative to the library's location.
 
     If code sets a feature that ``agent`` doesn't set, there is a verdict for each setting, because the GPU has one of
-    them. Raises `InputError` for an unreadable or damaged file.
+    these settings. Raises `InputError` for an unreadable or damaged file.
     """
     return judge_files([path], [agent], rocm=rocm)
 
@@ -143,19 +146,19 @@ def judge_files(
 
     A split library's code comes from the archives that are installed next to it, and from the archives among all
     inputs. The inputs are treated as if installed together. With ``is_machine``, all GPUs are in one machine, in this
-    order. In that case, a library that lacks code for one of the GPUs blocks its code for others. An archive that lists
-    one of the GPUs but lacks its code blocks the code for all GPUs.
+    order. In that case, a library that lacks code for one of the GPUs blocks its code for the other GPUs. An archive
+    that lists one of the GPUs but lacks its code blocks the code for all GPUs.
 
     With ``rocm``, a ROCm release, there is one verdict for that release. Otherwise, there is one verdict for each range
     of releases with the same code and reasons. The ranges cover the releases of the runtime that a library depends on,
     or all releases. They omit releases older than the first one with support for the GPU. They also omit releases that
     find less code because they are too old for some of the file's code.
 
-    If the code or the name of one file sets a feature that a GPU doesn't set, the verdicts on every file set the
+    If the code or the name of one file sets a feature that a GPU doesn't set, the verdicts on all files also set the
     feature.
 
-    Raises `InputError` for a damaged or unreadable file, and `ProblemsError` for several such files. With a list
-    ``unread``, the errors are appended to it instead, and raised only if there is no other file.
+    Raises `InputError` for a damaged or unreadable file, and `ProblemsError` for several such files. If ``unread`` is a
+    list, the errors are appended to it instead, and are raised only if there are no other files.
     """
     gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
     if rocm:
@@ -196,7 +199,7 @@ def _read(found: Binary | InputError, archives: GivenArchives) -> _Read:
 
 
 def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
-    """Yield files with all the code that a runtime finds for them.
+    """Yield each file together with all the code that a runtime finds for it.
 
     If a library among the inputs opens an archive, the archive is judged only together with that library. Other
     archives are grouped if their names differ only in the target, because one marker in a library would refer to all of
@@ -361,7 +364,7 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
 
 
 def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dict[tuple[str, int], LoadedHeader]:
-    """Return the headers of the code objects in archives. Archives in ``given`` report their own damage."""
+    """Return the headers of the code objects in archives. Damage to archives in ``given`` is reported separately."""
     found: dict[tuple[str, int], LoadedHeader | None] = {}
     for stored in (stored for unit in kpack.units for stored in unit.codes):
         if stored.identity not in found:
@@ -416,7 +419,7 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
 def _verdicts_by_release(verdict: FileVerdict, code: _Code, beside: OtherGpus, rocm: str) -> Iterator[FileVerdict]:
     """Yield the verdict for a release, or for each range of releases that use the same code for the same reasons.
 
-    If the release, or any runtime that a library needs by name, doesn't know the GPU, no code runs.
+    If the release, or any runtime that a library depends on by name, doesn't know the GPU, no code runs.
     """
     processor = verdict.gpu.processor
     newest = rocm or (code.hip.last if code.hip else "") or known_release(_ANY_RELEASE)
@@ -453,10 +456,10 @@ def _verdicts_by_release(verdict: FileVerdict, code: _Code, beside: OtherGpus, r
 
 
 def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequence[HipRelease]:
-    """Return the rows from the first release that knows a GPU onward. The first row starts with that release.
+    """Return the rows for all releases since the first one that knows a GPU. The first row starts with that release.
 
-    If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU split
-    in two. In that case, the next release is assumed to know the GPU, which might be wrong. ``oldest`` is the first
+    If no such release was observed, return all rows, and split the row that contains the last release that doesn't know
+    the GPU. In that case, the next release is assumed to know the GPU, which might be wrong. ``oldest`` is the first
     relevant release.
     """
     without, first = first_knowing(processor)
@@ -481,7 +484,10 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
 
 
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:
-    """Return whether packages of a release load code from a compressed bundle. AMD's packages may read less."""
+    """Return whether packages of a release load code from a compressed bundle.
+
+    AMD's packages may support fewer header versions.
+    """
     read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
     return any(select_loaded(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 

@@ -56,7 +56,10 @@ class EntryCode(NamedTuple):
     target: TargetId
     kind: str
     header: LoadedHeader | None
-    """The header, or `None` for other kinds of code. Also `None` if the bundle's other code makes it unnecessary."""
+    """The header, or `None` for other kinds of code.
+
+    Also `None` if the bundle's other code makes the header unnecessary.
+    """
 
     def loads_with(self, release: HipRelease) -> bool:
         """Return whether the release loads code objects of this version and, if the code is generic, generic code."""
@@ -113,7 +116,10 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
 
 
 class OtherGpus(NamedTuple):
-    """The other GPUs of a machine. Each is a tuple of targets, one for each setting that it may have."""
+    """The other GPUs of a machine.
+
+    Each GPU is a tuple of targets, one for each feature setting that the GPU may have.
+    """
 
     earlier: tuple[tuple[TargetId, ...], ...] = ()
     """The GPUs before this one, in the order of the runtime."""
@@ -125,7 +131,7 @@ class OtherGpus(NamedTuple):
         return [target for settings in (*self.earlier, *self.later) for target in settings]
 
     def known_to(self, rocm: str) -> OtherGpus:
-        """Return the GPUs that a ROCm release knows. An empty string means all."""
+        """Return the GPUs that a ROCm release knows. If ``rocm`` is empty, return all GPUs."""
         known = [
             tuple(settings for settings in gpus if not rocm or not why_unknown(settings[0].processor, rocm))
             for gpus in self
@@ -138,7 +144,7 @@ def select_registered(
 ) -> SelectedCode:
     """Return the code that a GPU gets from a library's bundle, in a machine with the GPUs ``beside`` it.
 
-    A runtime looks for the code for all GPUs together when the library registers the bundle.
+    When a library registers a bundle, a runtime looks for the code for all GPUs together.
     """
     own = select_loaded(bundle, agent, runtime, release)
     others = beside.earlier if release.lacking is Lacking.LATER else (*beside.earlier, *beside.later)
@@ -172,9 +178,9 @@ def _why_refused(
 
 
 def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_looked_up: bool) -> str:
-    """Return why a release doesn't find an entry that fits the GPU.
+    """Return why a release doesn't find an entry that matches the GPU.
 
-    Returns an empty string if the release finds the entry, and for entries that don't fit.
+    Returns an empty string if the release finds the entry, or if the entry doesn't match.
     """
     if fit(entry.target, agent, Runtime.EXTENDED) is Fit.NONE:
         return ""

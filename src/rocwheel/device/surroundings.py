@@ -76,8 +76,8 @@ def find_release(paths: Iterable[Path]) -> NamedRelease | None:
 
     Packages in a ROCm SDK have the release as their version, and packages built for an SDK have it as their local
     version (``+rocm7.0``). They may be wheels, or may be installed in a folder that is one of the paths or contains one
-    of them. Debian's ROCm packages, and the dependencies of other packages, also identify the release. A prefix has the
-    release in a separate file.
+    of them. Debian's ROCm packages, and the dependencies of other packages, also identify the release. A prefix records
+    the release in a separate file.
     """
     found = [named for path in paths for named in _named_at(path)]
     return max(found, key=lambda named: parse_rocm(named.release), default=None)
@@ -135,7 +135,7 @@ class Completeness(NamedTuple):
     is_closed: bool
     """Whether no other files will be installed with the library."""
     is_alone: bool = False
-    """Whether the input has only the library, without the files that are installed with it."""
+    """Whether the input contains only the library, without the files that are installed with it."""
 
 
 class GivenDeb(NamedTuple):
@@ -156,7 +156,7 @@ def find_debs(paths: Iterable[Path]) -> list[Path]:
 def unpack_deb(path: Path, folder: str) -> GivenDeb:
     """Unpack a package's binaries into new files in ``folder``.
 
-    Raises `DebError` for a damaged package, and `WorkError` if there is no space.
+    Raises `DebError` for a damaged package, and `WorkError` if there isn't enough space.
     """
     binaries, places = list[Binary](), list[str]()
     with open_deb(path) as deb:

@@ -1,6 +1,6 @@
 """Makes libraries, DLLs, and programs smaller by removing the free space between bundles of device code.
 
-Bundles move together at the start of the section, the space after them is removed from the file, and no other addresses
+Bundles are packed at the start of the section, the space after them is removed from the file, and no other addresses
 change. In ELF files:
 
 * the section and its segment end with the bundles, and later data in the segment moves closer to them in the file
@@ -8,11 +8,11 @@ change. In ELF files:
 * wrappers, and other pointers to bundles, get the new addresses through relocations and symbols
 * later data in the file moves up by whole pages
 
-As a result, all loaded data is in sections, and the program headers follow the ELF header. Therefore, patchelf, and
-strip and objcopy from binutils, LLVM, and elfutils, work with the result in the same way as with the original.
+As a result, all loaded data is in sections, and the program headers follow the ELF header. Therefore, patchelf works
+with the result in the same way as with the original, and so do strip and objcopy from binutils, LLVM, and elfutils.
 
 In Windows DLLs and programs, the space after the bundles is removed from the file, but not from memory. The loader
-fills the section with zeros to its old size.
+fills the section with zeros up to its old size.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ _TABLES = struct.Struct("<QQ")
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """The new layout of the library: the positions of the bundles, and the moves of other data.
+    """The new layout of the library: the positions of the bundles, and how other data moves.
 
     ``moved`` contains the other moves, and ``segments`` contains the program headers, still with old offsets.
     """
@@ -222,7 +222,7 @@ class _Layout(msgspec.Struct, frozen=True):
 def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
     """Return the patch that applies ``changes`` to the bundles of the shared library ``data`` and trims the library.
 
-    If trimming wouldn't save a page, the patch only applies the changes; without changes, it changes nothing.
+    If trimming wouldn't save a page, the patch only applies the changes, if there are any.
 
     Raises `NotTrimmableError` for ELF programs, and the same errors as `plan_object_trim` for object files. Also raises
     `NotTrimmableError` if a symbol determines the bundle of a wrapper, or if a symbol or relocation stores an address

@@ -75,7 +75,7 @@ def pack_bundles(start: int, bundles: Sequence[Bundle], changes: Sequence[Bundle
 
 
 def page_end(size: int) -> int:
-    """Return a size rounded up to whole pages."""
+    """Return a size rounded up to a multiple of the page size."""
     return -(-size // PAGE) * PAGE
 
 
@@ -213,7 +213,7 @@ def _may_join(sections: Sequence[ElfSection], rest: Segment, follower: Segment, 
 
 
 def _grown(segment: Segment, rest: Segment, size: int) -> Segment:
-    """Return ``segment`` with ``size`` more bytes at its front, beginning with ``rest``."""
+    """Return ``segment`` with ``size`` more bytes at its start, beginning with ``rest``."""
     return msgspec.structs.replace(
         segment,
         offset=rest.offset,

@@ -2,7 +2,7 @@
 
 Nothing in an object file has an address yet. Relocations refer to ``.hip_fatbin`` or to a symbol in it, and the linker
 finds everything else through section headers. So the section ends with its last bundle, the data after it moves up, and
-no bundle moves. In a static library (``ar``), members move together, and the symbol index gets the new offsets.
+no bundle moves. In a static library (``ar``), members move closer together, and the symbol index gets the new offsets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _RELA = struct.Struct("<QQq")
 _OFFSET = struct.Struct("<Q")
 _MOST_SECTIONS = 0xFF00
-"""The number of sections from which symbols store section numbers in a separate table."""
+"""The number of sections at which symbols begin to store section numbers in a separate table."""
 _BSD_INDEX = "__.SYMDEF"
 _SIZE_START, _SIZE_STOP = 48, 58
 
@@ -78,8 +78,8 @@ def is_object_file(data: Data, *, name: str) -> bool:
 def require_trimmable_archive(data: Data, *, name: str) -> None:
     """Check whether free space can be removed from the static library ``data``, before any work on the bundles.
 
-    Raises `NotTrimmableError` if a member with device code isn't an ELF object file, and for BSD symbol indices. Raises
-    `DeviceCodeError` for an index that refers to missing members.
+    Raises `NotTrimmableError` if a member with device code isn't an ELF object file, or if the library has a BSD symbol
+    index. Raises `DeviceCodeError` for an index that refers to missing members.
     """
     for member in iter_ar_members(data, name=name):
         if member.name.startswith(_BSD_INDEX):

@@ -37,18 +37,18 @@ class LibraryChange(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[FieldChange, ...] = ()
     """The changed fields: ``SONAME``, ``NEEDED``, ``RUNPATH``, and ``RPATH``."""
     symbols_went: tuple[str, ...] = ()
-    """Symbols that no reference finds anymore, as ``name@@version`` if they have a version."""
+    """Symbols that references can no longer find, as ``name@@version`` if they have a version."""
     weak_symbols_went: tuple[str, ...] = ()
     symbols_came: int = 0
     targets_went: tuple[str, ...] = ()
-    """GPU targets that no new code serves, whether exact or generic."""
+    """GPU targets that no code in the new state serves, whether exact or generic."""
     targets_replaced: tuple[str, ...] = ()
-    """GPU targets whose own code was removed, but that other code serves."""
+    """GPU targets whose exact code was removed, but that other code serves."""
     targets_came: tuple[str, ...] = ()
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A removed, added, or changed file. One of its two paths is empty unless both sides have the file."""
+    """A removed, added, or changed file. One of its two paths is empty unless the file exists on both sides."""
 
     status: Status
     old_path: str = ""
@@ -65,11 +65,11 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     has_other_content: bool = False
     library: LibraryChange | None = None
     moved_to: str = ""
-    """The package that now has a removed file."""
+    """The package that now contains a removed file."""
 
     @property
     def path(self) -> str:
-        """The file's path, or the old path if there are two."""
+        """The file's path, or its old path if it has two paths."""
         return self.old_path or self.new_path
 
     @property
@@ -82,7 +82,7 @@ class KernelLibraryChange(msgspec.Struct, frozen=True):
     """A kernel library, with one or more files for each GPU target, that lost all files for some targets."""
 
     library: str
-    """The folder, with a star instead of the target in its name."""
+    """The folder, with an asterisk in place of the target in its name."""
     targets_went: tuple[str, ...]
     """GPU targets that no file in the library serves anymore, in any package."""
 
@@ -104,7 +104,7 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     new_abis: tuple[str, ...] = ()
     """All Python and ABI tags of the new wheel."""
     old_requires: tuple[str, ...] = ()
-    """All requirements of the old package. ``VERSION`` replaces its own version."""
+    """All requirements of the old package. In these requirements, ``VERSION`` replaces the package's own version."""
     old_version: str = ""
     new_version: str = ""
     old_size: int = 0
@@ -121,7 +121,10 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     """GPU targets whose code is now in another package."""
     targets_came: tuple[str, ...] = ()
     kernel_libraries: tuple[KernelLibraryChange, ...] = ()
-    """The libraries that lost a GPU. If other packages contain parts of a library, only losses in all of them count."""
+    """The libraries that lost a GPU.
+
+    If other packages contain parts of a library, only losses in all of them are included.
+    """
 
     @property
     def label(self) -> str:

@@ -164,7 +164,7 @@ def find_lost_kernels(
     """Return the kernel libraries that lost a GPU, for each pair of packages.
 
     Several packages may share a library, for example, device packages. Such a library loses only targets that no
-    package has anymore. Targets of a new library count as moved there.
+    package has anymore. Targets of a new library are treated as moved to that library.
     """
     before, after = (_merged(package for pair in pairs for package in pair[side : side + 1]) for side in (0, 1))
     fresh = {target for library, targets in after.items() if library not in before for target in targets}

@@ -152,7 +152,7 @@ def _read_symbols(data: Data, name: str) -> tuple[Linkage, frozenset[bytes]]:
 
 
 def lost_symbols(old: BinaryFacts, new: BinaryFacts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the strong and weak symbols in ``old`` that no reference finds in ``new`` anymore, as in glibc.
+    """Return the strong and weak symbols in ``old`` that references can no longer find in ``new`` under glibc's rules.
 
     For DLLs, these are the functions that are no longer exported. Symbols with private versions and symbols that are
     generated for each build are omitted.

@@ -119,7 +119,7 @@ def _python_and_machine(package: Package) -> str:
 
 
 def _unique(things: Iterable[Thing], key: Callable[[Thing], str]) -> Mapping[str, Thing]:
-    """Return items by their keys, except for items without a key and items that share their key."""
+    """Return the items by key, without items that have no key or share their key."""
     found: dict[str, list[Thing]] = defaultdict(list)
     for thing in things:
         found[key(thing)].append(thing)

@@ -96,7 +96,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The metadata that a package declares to installers, with the spelling in its files."""
+    """The metadata that a package declares to installers, exactly as written in its files."""
 
     requires: tuple[str, ...] = ()
     requires_python: str = ""
@@ -294,12 +294,13 @@ class _SideReader(NamedTuple):
 def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: bool = False) -> Iterator[Side]:
     """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder.
 
-    Their files are readable in the block.
+    Their files can be read within the block.
 
     A folder is an environment, a build, a set of distributions, an index, artifacts, or any other files. The first kind
-    that matches applies. Only the metadata is read. Compiled Python files in folders count only with ``every``. Raises
-    `InputError` for other paths and empty paths, and `ProblemsError` for several unreadable packages. If ``unread`` is
-    a list, the problems with packages in a folder are appended to it instead, and the side contains the other packages.
+    that matches applies. Only the metadata is read. Compiled Python files in folders are included only with ``every``.
+    Raises `InputError` for other paths and empty paths, and `ProblemsError` for several unreadable packages. If
+    ``unread`` is a list, the problems with packages in a folder are appended to it instead, and the side contains the
+    other packages.
     """
     with ExitStack() as stack:
         try:
@@ -356,7 +357,7 @@ def _of_index(folder: Path, reader: _SideReader) -> list[Path]:
 def _read_environment(site: Path, reader: _SideReader) -> list[Package]:
     """Return the packages in an environment. Files that no RECORD lists are in a package without a name.
 
-    Files outside site-packages, such as programs, count if a RECORD lists them and they are in the environment.
+    Files outside site-packages, such as programs, are included if a RECORD lists them and they are in the environment.
     """
     infos = sorted(site.glob("*.dist-info"))
     packages = reader.convert(infos, _installed)
@@ -433,7 +434,7 @@ def _disk_item(path: Path, folder: Path) -> Item:
 def _artifact_items(folder: Path, stack: ExitStack) -> tuple[Item, ...]:
     """Return the files in the prefix that artifacts are merged into.
 
-    If several files have the same path, only the first one counts.
+    If several files have the same path, only the first one is included.
     """
     entries = stack.enter_context(open_catalog(folder)).entries
     held = [entry for entry in entries if entry.source or entry.link is not None]

@@ -124,7 +124,7 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     def divided(self) -> bool:
         """Whether the needed packages with device code share no target.
 
-        If no package needs another, all packages with device code count.
+        If no package needs another, all packages with device code are considered.
         """
         return self.has_device_code and self.is_divided
 
@@ -191,7 +191,8 @@ def check_coherence(
 def largest_coherent_set(packages: Sequence[PackageTargets]) -> TargetSet:
     """Return the largest set of targets that every package with device code serves.
 
-    All IDs of a processor have the same features. Settings that only some packages distinguish are split.
+    All IDs of a processor have the same features. If only some packages distinguish the settings of a feature, the set
+    lists these settings separately.
     """
     return _common(whole for whole in _Groups(packages).wholes if whole.targets)
 
@@ -319,12 +320,13 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
 def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     """Return the input for `check_coherence`: each wheel with its direct and indirect requirements.
 
-    A wheel that completes another wheel has a name with the GPUs of all its code, such as ``rocm-sdk-device-gfx906``.
-    It also requires the other wheel, which must have all its folders. Packages can also share a folder without
-    completing each other.
+    A wheel that completes another wheel is named for all GPUs that it has code for, such as ``rocm-sdk-device-gfx906``.
+    It also requires the other wheel, which must have all of its top-level folders. Packages can also share a folder
+    without completing each other.
 
-    Wheels of one package with the same targets, such as wheels for several Python versions, count once, with all of
-    their requirements. Raises `InputError` for wheels of one package that have different code or different versions.
+    Wheels of one package with the same targets, such as wheels for several Python versions, are treated as one wheel
+    with all of their requirements. Raises `InputError` for wheels of one package that have different code or different
+    versions.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
     raise_all("wheels", [*filter(None, (_difference(by_name[wheel.name], wheel) for wheel in wheels))])
@@ -378,7 +380,7 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
 def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]:
     """Return a wheel's requirements with an extra, on any system where the wheel ``path`` can be installed.
 
-    An empty ``extra`` means no extra. With an extra, these are the requirements beyond those without it.
+    An empty ``extra`` means no extra. With an extra, these are only the requirements that the extra adds.
     """
     if len(requirements_for_extra(wheel.requirements, "")) < len(wheel.requirements):
         read_requirements(wheel.path, wheel.requirements)

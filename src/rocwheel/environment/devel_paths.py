@@ -44,9 +44,9 @@ def is_devel_manifest(path: str) -> bool:
 def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: int) -> tuple[str, ...]:
     """Return the paths of an archive's files and links, relative to site-packages, in the archive's order.
 
-    ``pieces`` are the bytes of the archive. At most one piece is kept in memory. ``size`` is the stored size, which is
-    the compressed size for a member of a wheel. Raises `InputError` for a damaged archive, and for an archive with far
-    more contents than libraries have.
+    ``pieces`` are the bytes of the archive. At most one piece is in memory at a time. ``size`` is the stored size,
+    which is the compressed size for a member of a wheel. Raises `InputError` for a damaged archive, and for an archive
+    with far more contents than libraries have.
     """
     stream = io.BufferedReader(_Pieces(iter(pieces)), 1 << 16)
     opened = _OPENERS[posixpath.basename(name)](cast("IO[bytes]", stream))

@@ -110,7 +110,7 @@ def _last(name: re.Pattern[bytes], text: bytes | memoryview) -> bytes:
 
 
 MOST_MODULE: Final = 256 << 10
-"""The maximum size of a checked module, in bytes. A Python syntax tree takes 300 times as much memory as the text."""
+"""The maximum size of a checked module, in bytes. A Python syntax tree uses 300 times as much memory as the text."""
 _MOST_TOGETHER = 1 << 20
 """The total size of the checked modules in a distribution, in bytes."""
 

@@ -146,7 +146,7 @@ def _python_of(wheels: Iterable[Path]) -> str:
 
 
 def _are_for_windows(wheels: Iterable[Path]) -> bool:
-    """Return whether the wheels are for Windows. Wheels for any platform don't count."""
+    """Return whether the wheels are for Windows. Wheels for any platform are ignored."""
     systems = {tag.system for wheel in wheels for tag in wheel_platforms(wheel.name)}
     return "windows" in systems and systems <= {"windows", "any"}
 
@@ -154,7 +154,7 @@ def _are_for_windows(wheels: Iterable[Path]) -> bool:
 def _tool(site: Path, python: str, *, for_windows: bool, builds_selector: bool = False) -> list[str]:
     """Return the pip or uv command that installs wheels into a folder, without the requirements.
 
-    For Windows, uv takes precedence, because pip evaluates environment markers for its own system. With
+    For Windows, uv takes precedence, because pip evaluates environment markers for the system that it runs on. With
     ``builds_selector``, the command builds the SDK's selector from its sdist. pip can do that only for the running
     Python. Returns an empty list if no installed tool can do that.
     """

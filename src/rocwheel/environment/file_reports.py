@@ -59,7 +59,7 @@ class DeviceReport(msgspec.Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """All distinct targets."""
     versions: tuple[int, ...] = ()
-    """The sorted code object versions. Compressed bundles count only if they decompress to at most 64 MiB."""
+    """The sorted code object versions. Compressed bundles are included only if they decompress to at most 64 MiB."""
     faults: tuple[MetadataFault, ...] = ()
     compilers: tuple[tuple[str, ...], ...] = ()
     """The compilers in the ``.comment`` sections of the code objects in ``versions``. Each set occurs only once.
@@ -173,7 +173,7 @@ def _faults(data: Data, code: CodeObject, place: CodePlace) -> Iterator[Metadata
 
 
 def _no_target(code: CodeObject) -> MetadataFault:
-    """Return the fault of a note without a target. If the ELF header also has no target, the target is unknown."""
+    """Return the fault for a note that has no target. If the ELF header also has no target, the target is unknown."""
     found = f"has a metadata note without {TARGET_KEY}"
     if code.target is None:
         return MetadataFault(f"{found}, and no known processor in its ELF header", (TARGET_KEY, "e_flags"))

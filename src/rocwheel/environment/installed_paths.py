@@ -12,9 +12,9 @@ from packaging.utils import canonicalize_name
 from rocwheel.wheels.file_names import split_wheel_file_name, wheel_platforms
 
 SITE = "/environment/lib/some-python/site-packages"
-"""The assumed site-packages folder of described packages.
+"""The assumed site-packages folder of packages that are described but not installed.
 
-The path is so deep that entries can't leave it by accident.
+The path is so deep that run path entries can't leave it by accident.
 
 No run path contains this folder. Only `InstalledLayout` may know the name of Python's folder on a machine.
 """
@@ -38,7 +38,7 @@ class InstalledLayout(msgspec.Struct, frozen=True):
     def scheme_folder(self, scheme: str, name: str) -> str | None:
         """Return the folder of a scheme (:pep:`427`), relative to site-packages, or `None` if the scheme is unknown.
 
-        Headers of the distribution ``name`` go where pip and uv put them in virtual environments.
+        Headers of the distribution ``name`` are put where pip and uv put them in virtual environments.
         """
         up = "../../" if self.is_windows else _UP
         programs = "Scripts/" if self.is_windows else "bin/"
@@ -52,7 +52,9 @@ class InstalledLayout(msgspec.Struct, frozen=True):
         return below.rstrip("/")
 
     def spell(self, folder: str, origin: str) -> str | None:
-        """Return the run path entry for a folder in a file in ``origin``. Both are relative to site-packages.
+        """Return the run path entry that a file in ``origin`` needs for a folder.
+
+        Both paths are relative to site-packages.
 
         Return `None` if the entry depends on the Python version, because a program can reach site-packages only by
         name.
@@ -95,7 +97,9 @@ def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
 
 
 def path_in_package(path: str, source: str) -> str:
-    """Return a path relative to site-packages. Other paths become the member name, or are relative to the environment.
+    """Return a path relative to site-packages.
+
+    For a path outside site-packages, return the name of the wheel member, or the path relative to the environment.
 
     >>> path_in_package("../../../bin/tool", "x/demo-1.0-py3-none-any.whl!demo-1.0.data/scripts/tool")
     'demo-1.0.data/scripts/tool'

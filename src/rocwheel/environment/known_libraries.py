@@ -295,7 +295,7 @@ def comes_with_any_driver(name: str) -> bool:
 
 
 def comes_with_python(name: str) -> bool:
-    """Return whether builds from python.org have this Visual C++ runtime library next to ``python.exe``."""
+    """Return whether builds from python.org include this Visual C++ runtime library next to ``python.exe``."""
     return _fits_dll(name, _table().visual_cpp.with_python)
 
 

@@ -298,7 +298,7 @@ class CodeTree:
             yield CodeGap(file, tuple(targets), found, reach, is_own=is_certain)
 
     def _kernel_targets(self, folder: KernelFolder) -> list[TargetId]:
-        """Return the targets for which a folder has kernels. Targets that the library can't open don't count."""
+        """Return the targets for which a folder has kernels. Targets that the library can't open are omitted."""
         if folder.opener.without is Without.COMPILES:
             return []
         for_all = (self.targets_of(file) for file in self.files if file.place in folder.for_all)

@@ -1,10 +1,10 @@
-"""Models how glibc's dynamic loader finds libraries (``ld.so(8)``), on disk and in a described tree.
+"""Models how glibc's dynamic loader finds libraries (``ld.so(8)``), on disk and in descriptions of trees.
 
 In the folders of a run path, the loader uses the first file with the requested name. If that file is for another
 machine or class, the search continues. If the file isn't a library, loading fails.
 
-The loader opens all NEEDED libraries of an object before their dependencies (breadth first). It searches for a name in
-these places:
+The loader opens all NEEDED libraries of an object before their dependencies (breadth first). It looks up a name in the
+following order:
 
 1. the objects that are already loaded, by their SONAMEs and by the names under which they were opened
 2. if the requester has no RUNPATH: the RPATH of the requester, of the object that loaded the requester, and so on up to
@@ -17,8 +17,8 @@ A name with a slash is a path. The loader skips a file for another machine or cl
 that isn't a library (`obstacles`). In that case, the model only stops the search, without an error. In each folder, the
 subfolders for newer processors come first.
 
-The loader searches for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. Their dependencies come before other
-waiting objects. Auxiliary filtees are optional.
+The loader searches for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. Their dependencies are loaded before
+other waiting objects. Auxiliary filtees are optional.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _PROGRAM_HEADER_SIZE = 56
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """The reason that a file isn't a library, in the loader's words.
+    """The reason why a file isn't a library, as worded by the loader.
 
     With ``machine``, the reason applies only to objects for that machine.
     """
@@ -140,7 +140,10 @@ class Disk(Protocol):
         """Return the ELF file for ``machine`` at an absolute path. The path may contain symbolic links and ``..``."""
 
     def has_name(self, name: str) -> bool:
-        """Return whether a folder may contain a file with this name. If not, a search for it needs no lookups."""
+        """Return whether a folder may contain a file with this name.
+
+        If it can't, a search for the file needs no lookups.
+        """
 
 
 class SystemLibraries(Protocol):
@@ -182,7 +185,7 @@ class Search(msgspec.Struct, frozen=True):
     entry: str = ""
     """The run path entry before the expansion of ``$ORIGIN``."""
     stop: LoaderStop | None = None
-    """The file that ended the search without a library."""
+    """The file that stopped the search before a library was found."""
     is_optional: bool = False
     """Whether the requester works without the library."""
 
@@ -204,7 +207,7 @@ class Loader:
         self.objects: list[LoadedObject] = []
         self.searches: list[Search] = []
         self.lookups = 0
-        """The number of searches, and of the paths that they tried."""
+        """The number of searches plus the number of paths that they tried."""
         self._most = most
         self._disk = disk
         self._system = system
@@ -367,7 +370,7 @@ class Loader:
 
 
 _MOST_SCOPES = 64
-"""The number of objects whose inherited folders a process remembers. Objects are loaded breadth first."""
+"""The number of objects whose inherited folders are cached for a process. Objects are loaded breadth first."""
 
 
 @lru_cache(maxsize=1 << 10)
@@ -380,7 +383,7 @@ def _expanded(run_path: str | None, origin: str, inner: tuple[str, ...]) -> tupl
 class KnownFolders:
     """The described folders of run paths, which all processes share.
 
-    ``describe`` returns the folder of an entry, with words about it, or `None` for an entry that doesn't count.
+    ``describe`` returns the folder of an entry with a description, or `None` for an entry that doesn't count.
     """
 
     def __init__(self, describe: Callable[[str, str], tuple[str, str] | None]) -> None:
@@ -388,7 +391,10 @@ class KnownFolders:
         self._known: dict[tuple[str | None, str], dict[str, str]] = {}
 
     def of(self, run_path: str | None, origin: str, inner: tuple[str, ...]) -> dict[str, str]:
-        """Return the folders of a run path in a file in ``origin``. The first entry with a folder counts."""
+        """Return the folders of a run path in a file in ``origin``.
+
+        If several entries have the same folder, the first one counts.
+        """
         if (run_path, origin) not in self._known:
             described = (self._describe(entry, folder) for entry, folder in _expanded(run_path, origin, inner))
             found = self._known[run_path, origin] = dict[str, str]()

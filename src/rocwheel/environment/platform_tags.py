@@ -74,7 +74,7 @@ def _floors(elves: dict[str, Elf]) -> dict[str, PlatformFloor]:
 def _is_kept(platforms: Sequence[str], floor: PlatformFloor) -> bool:
     """Return whether tags require at least the glibc that the files need.
 
-    A newer glibc in the tags may be intended, so it stays.
+    A newer glibc in the tags may be intended, so it isn't changed.
     """
     tags = parse_platforms(".".join(platforms))
     promised = lowest_glibc(tag for tag in tags if tag.machine == floor.architecture)

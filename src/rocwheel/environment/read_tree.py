@@ -143,10 +143,11 @@ class WheelReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _MOST_SOURCE = 4 << 20
-"""The maximum size of source files, in bytes. Larger files count as data that opens no libraries."""
+"""The maximum size of source files, in bytes. Larger files are treated as data that opens no libraries."""
 _SMALL = 256 << 10
-"""The maximum size of packed members that are fetched together, in bytes. The request takes longer than the transfer of
-the data.
+"""The maximum size of packed members that are fetched together, in bytes.
+
+Below this size, the request takes longer than the transfer of the data.
 """
 _MOST_PREFETCHED = 64 << 20
 _BY_DEFAULT = WheelReading()
@@ -358,7 +359,7 @@ def find_site_packages(folder: Path) -> Path | None:
 def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
     """Return the distinct site-packages folders of the environment in ``folder``.
 
-    Symbolic links to a folder don't count.
+    Symbolic links to a folder are ignored.
 
     An environment has a site-packages folder for each of its Python versions, and sometimes another one in ``lib64``.
     On Windows, the folder is in ``Lib``.
@@ -725,6 +726,6 @@ def _require_no_archives(path: Path, files: Iterable[InstalledFile]) -> None:
 
 
 def _require_no_wheels_below(path: Path) -> None:
-    """Raise `InputError` for the parent folder of a folder of wheels, because its own files don't matter."""
+    """Raise `InputError` for the parent folder of a folder of wheels, because the other files in it don't matter."""
     if below := find_below(path, lambda found: found.suffix == ".whl"):
         raise InputError(path, _NOTHING, expected=_SUBJECTS, remedy=f"There are wheels in {below}.")

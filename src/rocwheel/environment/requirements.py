@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the names of a distribution's direct and indirect requirements.
 
-    Requirements of an extra count if the extra is requested. The SDK's selector is a source distribution that is rarely
-    given, so its requirements come from the layout, for any target family. A wheel's markers are evaluated for the
-    Python versions and platforms in its tags instead of the running Python.
+    Requirements of an extra are included if the extra is requested. The SDK's selector is a source distribution that is
+    rarely given, so its requirements come from the layout, for any target family. A wheel's markers are evaluated for
+    the Python versions and platforms in its tags instead of the running Python.
     """
     wheel = owner.label if owner.is_wheel else ""
 
@@ -47,7 +47,7 @@ def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = (
 
     These are the results of `required_distributions`, with two exceptions: requirements that only other versions of
     given distributions have, and given distributions whose version a requirement excludes. SDK packages that aren't
-    given count as packages from the releases with a known layout.
+    given are assumed to be from the releases with a known layout.
     """
     refused: frozenset[str] = frozenset()
     while True:
@@ -157,7 +157,7 @@ def _is_exact(requirement: Requirement) -> bool:
 
 
 def _named(owner: Distribution, extra: str, wheel: str) -> Iterator[tuple[str, str]]:
-    """Yield what a distribution requires with an extra, beyond what it requires without the extra."""
+    """Yield the requirements that an extra adds to a distribution's other requirements."""
     for requirement in requirements_for_extra(owner.requires, extra):
         if applies(requirement, (extra,), wheel):
             yield from asked_for(requirement)

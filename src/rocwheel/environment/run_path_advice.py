@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
     """Return the folders of the SDK packages that aren't given but are assumed to be installed with the tree.
 
-    The result is empty if ``closed`` is true, which means that the tree is complete. With `None`, an installed
-    environment is complete.
+    The result is empty if ``closed`` is true, which means that the tree is complete. If it is `None`, an installed
+    environment counts as complete.
     """
     if tree.is_installed if closed is None else closed:
         return ()
@@ -45,7 +45,7 @@ def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkF
 def assumed_package_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
     """Return the folders of known non-SDK packages, such as torch, that files need and that aren't given.
 
-    A package counts if files need one of its libraries and no given package has that library. For ``closed``, see
+    A package is included if files need one of its libraries and no given package has that library. For ``closed``, see
     `assumed_sdk_folders`.
     """
     if tree.is_installed if closed is None else closed:
@@ -64,7 +64,7 @@ def places_for_machine(
 ) -> LibraryPlaces:
     """Return the folders with libraries: first the folders in the tree, then the ``assumed`` folders.
 
-    Libraries for an ELF machine number other than ``machine`` don't count, because the loader skips them. Folders for
+    Libraries for an ELF machine number other than ``machine`` are ignored, because the loader skips them. Folders for
     only some processors are omitted, because the loader searches them automatically. A library that is only in such
     folders counts as being in the parent folder if a processor of ``cpu_level`` finds it.
     """
@@ -84,9 +84,9 @@ def places_for_machine(
 def missing_libraries(
     elf: Elf, dlopen: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> tuple[str, ...]:
-    """Return the libraries that a file needs or opens by name (``dlopen``) but no package and no system has.
+    """Return the libraries that a file needs or opens by name (``dlopen``), but that no package and no system provides.
 
-    An optional filtee counts only if it is also needed or opened.
+    An optional filtee is included only if it is also needed or opened.
     """
     optional = {filtee.name for filtee in elf.filtees if filtee.is_optional} - {*elf.needed, *dlopen}
     names = [name for name in dict.fromkeys([*elf.wanted, *dlopen]) if name not in optional]
@@ -177,7 +177,7 @@ def advise_run_path(
 
     Its current run path is ignored.
 
-    ``dlopen`` are libraries that the file opens by name. They count as libraries that it needs.
+    ``dlopen`` are libraries that the file opens by name. They are treated in the same way as libraries that it needs.
     """
     names = list(dict.fromkeys([*elf.wanted, *dlopen]))
     own = posixpath.dirname(place)

@@ -7,8 +7,8 @@
    name, so it gets every folder.
 3. A run path that already points to every library stays unchanged.
 
-The search order is fixed if the recipe or a description defines one. Otherwise, the search consists of the fewest
-folders that contain the libraries (`fewest_folders`).
+The search order is fixed if the recipe or a description defines one. Otherwise, the search uses the fewest folders that
+contain the libraries (`fewest_folders`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         return folder in self.folders or any(other.startswith(f"{folder}/") for other in self.folders)
 
     def joined(self, others: LibraryPlaces) -> LibraryPlaces:
-        """Return the combined places. If both have folders for a library, the folders of ``self`` come first."""
+        """Return the combined `LibraryPlaces`.
+
+        If both have folders for a library, the folders of ``self`` come first.
+        """
         providers = dict(self.providers)
         for name, folders in others.providers.items():
             providers[name] = tuple(dict.fromkeys((*providers.get(name, ()), *folders)))
@@ -84,7 +87,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         return None if place is None else self.layout.inside(place)
 
     def spell(self, folder: str, origin: str) -> str:
-        """Return the run path entry for a folder in a file in ``origin``.
+        """Return the run path entry that a file in ``origin`` needs for a folder.
 
         The folder must have such an entry (`InstalledLayout.spell`).
         """
@@ -105,7 +108,7 @@ class KeptEntries(msgspec.Struct, frozen=True):
     """Run path entries that stay even though no given package has their folders."""
 
     folders: frozenset[str] = frozenset()
-    """Folders relative to site-packages. Entries for them keep their position among the other entries."""
+    """Folders relative to site-packages. Entries for these folders keep their position among the other entries."""
     intended: frozenset[str] = frozenset()
     """Entries that stay unchanged. They are correct for every location of the file."""
     is_all: bool = False
@@ -116,7 +119,10 @@ _NOTHING = KeptEntries()
 
 
 def origin_relative(folder: str, origin: str) -> str:
-    """Return the run path entry for a folder in a file in ``origin``. Both are relative to site-packages."""
+    """Return the run path entry that a file in ``origin`` needs for a folder.
+
+    Both paths are relative to site-packages.
+    """
     # relpath() resolves relative paths against the working directory, where ".." might not exist.
     relative = posixpath.relpath(posixpath.join(SITE, folder), posixpath.join(SITE, origin))
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
@@ -126,7 +132,7 @@ def library_places(installed: Iterable[str]) -> LibraryPlaces:
     """Index the installed files, whose paths are relative to site-packages.
 
     The loader looks up a NEEDED name as a file name, regardless of the file's SONAME. Folders for only some processors
-    (``glibc-hwcaps``) don't count, because the loader searches them automatically.
+    (``glibc-hwcaps``) are ignored, because the loader searches them automatically.
     """
     providers: dict[str, dict[str, None]] = {}
     folders: set[str] = set()
@@ -141,7 +147,8 @@ def library_places(installed: Iterable[str]) -> LibraryPlaces:
 def fewest_folders(names: Sequence[str], places: LibraryPlaces, own: str) -> tuple[str, ...]:
     """Return a smallest set of folders that contains all available libraries in ``names``.
 
-    Among folders with equally many libraries, the file's ``own`` folder comes first, then the first listed folder.
+    Among folders with the same number of libraries, the file's ``own`` folder comes first, then the first listed
+    folder.
     """
     held = {name: folders for name in names if (folders := places.providers.get(name))}
     candidates = list(dict.fromkeys([own, *(folder for folders in held.values() for folder in folders)]))
@@ -249,7 +256,10 @@ def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
 
 
 def _finds_all(file: _File, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
-    """Return whether folders contain every available library. Files that open other libraries need the whole search."""
+    """Return whether folders contain every available library.
+
+    Files that open other libraries need all search folders.
+    """
     found = [places.providers[name] for name in file.wanted if name in places.providers]
     within_reach = ([place for place in held if places.layout.spell(place, file.folder)] for held in found)
     holders = [held for held in within_reach if held]

@@ -69,9 +69,9 @@ _DEAD = re.compile(
 )
 _WRITABLE = re.compile(r"^/+(tmp|var/tmp|dev/shm|run/shm|run/lock|var/lock)(/|$)")
 _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
-"""Bazel's folder names that packages may also have.
+"""Folder names from Bazel that packages may also use.
 
-They count only inside a package and outside site-packages.
+They are recognized only inside a package and outside site-packages.
 """
 _NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
 """Site-packages without a minor Python version, which no environment has. ``..`` may already point to ``lib``."""
@@ -84,7 +84,7 @@ def split_run_path(text: str | None) -> tuple[str, ...]:
 
 
 def is_origin_relative(entry: str) -> bool:
-    """Return whether an entry begins with ``$ORIGIN`` as a whole path component."""
+    """Return whether an entry begins with ``$ORIGIN`` as a complete path component."""
     return _ORIGIN_FIRST.match(entry) is not None
 
 
@@ -124,8 +124,8 @@ def lost_origin(entry: str) -> bool:
 def leads_nowhere(entry: str, folder: str) -> bool:
     """Return whether an entry in a file in ``folder`` can't point to a library on any user's machine.
 
-    This applies to entries for folders that only builds have or that no environment has. It also applies to entries for
-    the working directory, and to entries that lost their ``$ORIGIN``. This test is narrower than `is_build_folder`,
+    This applies to entries for folders that exist only during builds or in no environment. It also applies to entries
+    for the working directory, and to entries that lost their ``$ORIGIN``. This test is narrower than `is_build_folder`,
     which uses names that users' folders may also have (``/opt/site-packages``, ``/home/me/rocm/lib``,
     ``/workspace/rocm/lib``, or a package called ``sandbox``).
     """
@@ -186,7 +186,7 @@ def resolve_entry(entry: str, folder: str) -> str | None:
 def folders_beyond(release: Collection[str], run_path: str | None, folder: str) -> list[str]:
     """Return the distinct folders outside a release that the run path of a file in ``folder`` points to.
 
-    ``release`` contains top-level folders in site-packages. An RPATH must not point outside of them, because
+    ``release`` contains top-level folders in site-packages. An RPATH must not point outside of these folders, because
     ``LD_LIBRARY_PATH`` can't override the RPATH and libraries from other folders inherit it. Build folders belong to no
     package.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _UNUSABLE = "files that can't be used"
 _LOADED = {ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT}
 _BATCH, _LEAST = 8 << 20, 128 << 10
-"""The approximate size of copies that are written together, and the minimum size that counts for a file, in bytes."""
+"""The approximate size of copies that are written together, and the size that is added for each file, in bytes."""
 
 
 class FileRunPath(msgspec.Struct, frozen=True):
@@ -61,8 +61,8 @@ def read_run_paths(
     """Read the run path of each ELF file in ``paths``, which are files, wheels, and folders with their subfolders.
 
     In folders and wheels, other binaries are skipped, and so are ELF files that the loader doesn't load. Errors about
-    unreadable files are appended to ``unread``. If there is no other file, they are raised (`ProblemsError` for
-    several). Raises `InputError` if there is no ELF file.
+    unreadable files are appended to ``unread``. If there are no other files, the errors are raised (as a
+    `ProblemsError` if there are several). Raises `InputError` if there is no ELF file.
     """
     binaries = tracked_binaries(list(find_all_binaries(paths)), "reading", progress)
     files = tuple(file for file in map_skipping(_UNUSABLE, _read, binaries, unread) if file)
@@ -79,7 +79,7 @@ def read_run_paths(
 def write_run_paths(
     paths: Sequence[Path], edit: SetRunpath, dest_dir: Path, *, remedy: str = "", progress: Progress = SILENT
 ) -> tuple[ChangedFile, ...]:
-    """Write a copy of each file with a new run path to ``dest_dir``, under its name.
+    """Write a copy of each file with a new run path to ``dest_dir``, under the same name.
 
     An empty run path removes the old one.
 

@@ -122,23 +122,23 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     traits: ElfTraits | None = None
     device: DeviceReport | None = None
     windows: PeReport | None = None
-    """The report on a Windows DLL or program, or `None` for any other file."""
+    """The report on a Windows DLL or program; `None` for any other file."""
     is_mach_o: bool = False
-    """Whether the file is a macOS program or library. Nothing else is known about such files."""
+    """Whether the file is a macOS program or library. No other information is available about such files."""
     is_script: bool = False
     """Whether the file begins with ``#!``."""
     devel_paths: tuple[str, ...] = ()
     """The paths of the packed development files in the file. Only packages for Windows have such files.
 
-    The paths are relative to site-packages. If the file is the manifest next to an archive, they are relative to the
-    tree of the files.
+    The paths are relative to site-packages. If the file is the manifest next to an archive, the paths are relative to
+    the root of the file tree.
     """
     problem: str = ""
     """The reason that the file couldn't be read as the kind of binary that it appears to be."""
     mentions: frozenset[str] = frozenset()
     """Names of libraries in Python source, or in a binary that calls ``dlopen``."""
     obstacle: Obstacle | None = None
-    """The reason that the dynamic loader stops at the file when it searches for a library with this name."""
+    """The reason that the dynamic loader fails at this file when it searches for a library with this name."""
 
     @property
     def folder(self) -> str:
@@ -189,13 +189,16 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     def is_windows_code(self) -> bool:
         """Whether the file is a DLL with machine code.
 
-        DLLs with only .NET code run on any system. Programs don't count, because they might be data.
+        DLLs with only .NET code run on any system. Programs don't count as Windows code, because they might be data.
         """
         return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
 
     @property
     def is_machine_code(self) -> bool:
-        """Whether the file is code for one system and its processors. Object files count, but GPU code doesn't."""
+        """Whether the file is code for one system and its processors.
+
+        Object files count as machine code, but GPU code doesn't.
+        """
         is_elf = self.elf is not None and (self.elf.is_loadable or self.elf.machine in host_machines())
         return is_elf or self.is_windows_code or self.is_mach_o
 
@@ -210,7 +213,10 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     files: tuple[InstalledFile, ...]
     is_prefix: bool = False
     unread: frozenset[str] = frozenset()
-    """The names of distributions that are given but can't be read. They may contain files that other files need."""
+    """The names of distributions that were specified but can't be read.
+
+    They may contain files that other files need.
+    """
 
     @cached_property
     def owners(self) -> dict[str, Distribution]:
@@ -219,7 +225,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_name(self) -> dict[str, list[Distribution]]:
-        """Distributions, keyed by name. A package that is given twice has two entries."""
+        """Distributions, keyed by name. A package that is specified twice has two entries."""
         found: dict[str, list[Distribution]] = {}
         for distribution in self.distributions:
             found.setdefault(distribution.name, []).append(distribution)
@@ -250,7 +256,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_path(self) -> dict[str, InstalledFile]:
-        """Files, keyed by path. If several files have the same path, the first one counts."""
+        """Files, keyed by path. If several files have the same path, the first one is used."""
         return {file.path: file for file in reversed(self.files)}
 
     @cached_property
@@ -272,7 +278,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     def links(self) -> dict[str, str]:
         """The raw texts of symbolic links, keyed by path.
 
-        Symbolic links in wheels don't count, because installers turn them into text files.
+        Symbolic links in wheels are ignored, because installers turn them into text files.
         """
         wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}
         return {
@@ -289,7 +295,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """The shared libraries with a file name, including links to libraries, one for each path.
+        """The shared libraries that have a file name, including links to libraries, with one result for each path.
 
         Keyed by file name.
         """
@@ -322,7 +328,7 @@ class Conflict(msgspec.Struct, frozen=True):
     """Files that can't be installed together: they have the same path, or a file has the path of a folder.
 
     ``files`` are in the given order. If a folder contains several files, the first one represents them. ``found`` is a
-    sentence.
+    sentence that describes the conflict.
     """
 
     path: str
@@ -331,7 +337,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 def find_conflicts(files: Iterable[InstalledFile]) -> Iterator[Conflict]:
-    """Yield a conflict for each path of several files, and for each file whose path is also a folder."""
+    """Yield a conflict for each path that several files share, and for each file whose path is also a folder."""
     by_path: dict[str, list[InstalledFile]] = defaultdict(list)
     for file in files:
         by_path[file.path].append(file)
@@ -358,7 +364,7 @@ _GENERIC = ("py2", "py3", "none", "abi3")
 
 
 class Environments(msgspec.Struct, frozen=True, dict=True):
-    """The environments for all given wheels."""
+    """The environments for all specified wheels."""
 
     everything: Tree
     """All distributions and files, including distributions that are never installed together."""
@@ -367,7 +373,10 @@ class Environments(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def each(self) -> tuple[Tree, ...]:
-        """The distinct environments. Without an audited distribution, everything forms one environment."""
+        """The distinct environments.
+
+        If there is no audited distribution, all distributions and files form one environment.
+        """
         return tuple({id(tree): tree for tree in self.by_leader.values()}.values()) or (self.everything,)
 
 
@@ -407,14 +416,17 @@ def _by_name(tree: Tree) -> list[list[Distribution]]:
 
 
 def _installable(owners: list[Distribution]) -> list[Distribution]:
-    """Return the installable distributions with one name. Context counts only if no distribution is audited."""
+    """Return the installable distributions that have the same name.
+
+    Context is included only if no distribution is audited.
+    """
     return [owner for owner in owners if not owner.is_context] or owners
 
 
 def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[str]:
     """Return the sources of a distribution and of the distributions that are installed with it on one machine.
 
-    There is one source for each name.
+    Each name has exactly one source.
     """
     kept, machines = [], _machines(leader)
     for owners in groups:

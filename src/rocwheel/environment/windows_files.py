@@ -61,7 +61,8 @@ class WindowsFiles:
     def places(self) -> tuple[tuple[str, InstalledFile], ...]:
         """Each path that a file has or unpacks to on Windows, with the file. Packed development files are included.
 
-        If the tree isn't for Windows, these are the files in wheels for any platform, which Windows also accepts.
+        If the tree isn't for Windows, the result covers only files in wheels for any platform, which Windows also
+        accepts.
         """
         files = [file for file in self._tree.files if self.is_platform or file.distribution in self._for_any]
         roots = {file.folder: path.partition("/")[0] for file in files for path in _archive_paths(file)[:1]}
@@ -76,9 +77,9 @@ class WindowsFiles:
 
     @cached_property
     def by_name(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """The DLLs with a file name, for any machine, one for each path.
+        """The DLLs with a file name, for any machine, with one DLL for each path.
 
-        The keys are file names in the form that Windows compares.
+        The keys are file names, normalized in the same way as Windows compares them.
 
         Python extension modules are also DLLs, and some import from each other.
         """

@@ -75,7 +75,7 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
     """Return the assignment to the variable from which PyTorch's ``setup.py`` reads requirements.
 
     Without ``targets``, the selector chooses device packages for the machine's GPUs during installation. For all
-    targets, the requirement has the extra with all targets of the release, which may lack some GPUs.
+    targets, the requirement has the extra that contains all targets of the release, which may lack some GPUs.
     """
     devices = [device_extra(processor) for processor in targets.processors] if targets else ["device"]
     if targets and {target.name for target in load_catalog().targets} <= {*targets.processors}:

@@ -1,4 +1,4 @@
-"""Builds a framework's wheel: repairs its run paths, and audits the wheel before moving it to its destination."""
+"""Builds a framework's wheel: repairs its run paths, and audits it before moving it to its destination."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class IntendedEntries(msgspec.Struct, frozen=True):
     """Literal entries, such as ``/opt/rocm/lib``."""
 
     def of(self, run_path: str | None, folder: str, installed: Collection[str] = ()) -> frozenset[str]:
-        """Return the intended entries in the run path of a file in ``folder``.
+        """Return the intended entries for the run path of a file in ``folder``.
 
         An entry for a folder in ``search`` is intended unless the folder is ``installed``.
         """
@@ -66,13 +66,13 @@ class IntendedEntries(msgspec.Struct, frozen=True):
 def repair_run_paths(
     draft: WheelDraft, companions: Tree, intended: IntendedEntries, requires: Sequence[str] = ()
 ) -> WheelDraft:
-    """Return the wheel with a minimal, correct run path in every file. Files with correct run paths stay unchanged.
+    """Return the wheel with a minimal, correct run path in every file. Files with correct run paths remain unchanged.
 
-    ``companions`` are other packages that are installed with the wheel, in addition to the SDK. Intended entries stay
-    at the end, even if no package has their folders.
+    ``companions`` are other packages that are installed with the wheel, in addition to the SDK. Intended entries remain
+    at the end, even if no package contains their folders.
 
     The wheel's release consists of the wheel and the packages that it ``requires`` at an exact version. An RPATH that
-    points outside the release becomes a RUNPATH. It stays an RPATH if missing libraries may inherit it.
+    points outside the release becomes a RUNPATH. It remains an RPATH if missing libraries may inherit it.
     """
     owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
     files = (*companions.files, *map(_installed, draft.members))
@@ -155,8 +155,8 @@ class FaultyWheelError(ProblemsError):
 def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntries = _NOTHING_INTENDED) -> None:
     """Audit a wheel together with its companions, except for other wheels of the same distribution.
 
-    ``intended`` run path entries may point to folders that no package has. Raises `FaultyWheelError` with all errors,
-    and with all findings about run paths.
+    ``intended`` run path entries may point to folders that no package contains. Raises `FaultyWheelError` with all
+    errors, and with all findings about run paths.
     """
     name = canonicalize_name(name_and_version(wheel.name)[0])
     tree = without_distribution(read_tree([wheel], companions), name)
@@ -194,8 +194,8 @@ def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
 def _is_fault(finding: Finding) -> bool:
     """Return whether a finding prevents writing a wheel.
 
-    A finding about a library that a missing package might contain prevents it. A finding about a ROCm version that
-    rocwheel doesn't know yet doesn't.
+    A finding about a library that a missing package might contain does prevent it. A finding about a ROCm version that
+    rocwheel doesn't know yet doesn't prevent it.
     """
     is_unsure = finding.rule in _RULES_ON_LIBRARIES and finding.severity is Severity.WARNING
     may_lack = is_unsure and not is_newer_than_layout(finding.facts[0])

@@ -39,7 +39,7 @@ _PATH_ESCAPES = {"\\n": "\n", "\\b": "\\"}
 
 
 class InputFiles:
-    """The input files for a wheel. Earlier sources take precedence over later sources."""
+    """The input files for a wheel. Sources that are listed first take precedence."""
 
     def __init__(self, sources: Iterable[Path], manifest: Mapping[str, Path] | None = None) -> None:
         self._sources = tuple(sources)
@@ -57,9 +57,9 @@ class InputFiles:
         return self._found(wanted, depth=1)
 
     def texts(self, wanted: str) -> dict[str, Path]:
-        """Return the files, keyed by the matching end of their path.
+        """Return the files, keyed by the trailing part of their path that matches.
 
-        File names aren't enough, because several folders can have files with the same name.
+        File names aren't sufficient keys, because several folders can contain files with the same name.
         """
         return self._found(wanted, depth=len(PurePosixPath(wanted).parts))
 
@@ -82,7 +82,7 @@ class InputFiles:
     def _by_end(self, wanted: str, found: list[Path], depth: int) -> dict[str, Path]:
         """Return the files, keyed by the last ``depth`` parts of their paths.
 
-        Links to the same file count as that file.
+        Links to the same file count as one file.
         """
         is_pattern = bool(_PATTERN_CHARACTERS & set(wanted))
         ends: dict[str, Path] = {}
@@ -112,7 +112,9 @@ def read_source_list(path: Path) -> tuple[Path, ...]:
 
 
 def read_runfiles_manifest(path: Path) -> dict[str, Path]:
-    """Read Bazel's ``MANIFEST`` or ``*.runfiles_manifest``. Each line has a name, a space, and the file's path.
+    """Read Bazel's ``MANIFEST`` or ``*.runfiles_manifest`` file.
+
+    Each line contains a name, a space, and the file's path.
 
     If a line begins with a space, both parts contain escapes (Bazel 7.4). Empty generated files have no path and are
     skipped. Raises `InputError` if the file can't be read or has other lines.
@@ -189,7 +191,7 @@ _ENTRY_POINT_STEP = 16 << 20
 
 
 def is_importable_by_name(place: str, source: FileRange) -> bool:
-    """Return whether a shared library has the initialization function for an import under its file name."""
+    """Return whether a shared library has the initialization function that an import by its file name requires."""
     wanted = b"\0PyInit_" + posixpath.basename(place).partition(".")[0].encode() + b"\0"
     with source.view() as data:
         return any(
@@ -240,7 +242,7 @@ def _oldest_tag(requires_python: str) -> str:
 
 
 def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str) -> None:
-    """Raise `InputError` for a module that a tag's Python can't import."""
+    """Raise `InputError` for a module that the Python version in a tag can't import."""
     for place in modules:
         if named.get(place, wanted) != wanted:
             raise InputError(place, f"is an extension module for {named[place]}", expected=f"a module for {wanted}")
@@ -250,7 +252,7 @@ def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str
 
 
 def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable: bool) -> None:
-    """Raise `InputError` if no Python that a tag covers is allowed.
+    """Raise `InputError` if ``requires_python`` allows none of the Python versions that a tag covers.
 
     With the stable ABI, a tag also covers later versions.
     """
@@ -283,7 +285,7 @@ class DraftMember(msgspec.Struct, frozen=True):
     mode: int = _PLAIN
     elf: Elf | None = None
     origin: str = ""
-    """The source path in the build output. Empty for a generated file."""
+    """The path of the source file in the build output. Empty for a generated file."""
 
 
 class WheelDraft(msgspec.Struct, frozen=True):

@@ -106,12 +106,12 @@ class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
 
 
 class BuildOutput(_Fields, frozen=True):
-    """Build outputs, and their path in site-packages."""
+    """Build outputs, and their destination in site-packages."""
 
     source: str = msgspec.field(name="from")
-    """The end of an input's path, such as ``pjrt/plugin.so``. The path can contain shell patterns."""
+    """The last part of an input's path, such as ``pjrt/plugin.so``. The path can contain shell patterns."""
     place: str = msgspec.field(name="to")
-    """A path in site-packages. A trailing slash means a folder in which the files keep their names."""
+    """A path in site-packages. A trailing slash means a folder, in which the files retain their names."""
 
 
 class Stamp(_Fields, frozen=True):
@@ -137,7 +137,7 @@ class WheelSpec(_Fields, frozen=True):
     license: str | None = None
     """An SPDX expression."""
     license_files: tuple[str, ...] = ()
-    """The ends of the license texts' input paths. The texts go to ``.dist-info/licenses``."""
+    """The last parts of the input paths of the license texts. The texts go to ``.dist-info/licenses``."""
     entry_points: dict[str, dict[str, str]] = {}
     """Groups of entry points. Each group maps names to values."""
     namespaces: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class WheelSpec(_Fields, frozen=True):
     """The contents of small files, keyed by path."""
     stamp: Stamp = Stamp()
     search: tuple[str, ...] = ()
-    """Folders in site-packages that a repair can add to run paths. The default is the folders of the SDK's packages."""
+    """Folders in site-packages that a repair may add to run paths. The default is the folders of the SDK's packages."""
     system_run_paths: tuple[str, ...] = ()
     """Allowed absolute run path entries, such as ``/opt/rocm/lib``."""
 
@@ -201,7 +201,7 @@ def pair_specifier(version: str) -> str:
 
 
 def _require_texts(values: Mapping[str, object], source: Path | str) -> None:
-    """Raise `SpecError` for a value that isn't a string. TOML reads the number 1.10 as 1.1."""
+    """Raise `SpecError` for a value that isn't a string. TOML parses the number 1.10 as 1.1."""
     for name, value in values.items():
         if not isinstance(value, str):
             found = f"has {name} = {value}, which isn't a string"
@@ -209,7 +209,7 @@ def _require_texts(values: Mapping[str, object], source: Path | str) -> None:
 
 
 def _version(text: object, source: Path | str) -> str:
-    """Return the normalized version, so that name, metadata, and ``version.py`` agree."""
+    """Return the normalized version, so that the file name, the metadata, and ``version.py`` agree."""
     try:
         return str(Version(str(text)))
     except ValueError as e:
@@ -236,7 +236,7 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
 
 
 def _path_problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
-    """Yield an error for each invalid path of an input or in the wheel."""
+    """Yield an error for each invalid input path or path in the wheel."""
     places = [output.place for output in spec.files] + list(spec.texts)
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
     for place in places:

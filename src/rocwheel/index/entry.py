@@ -73,7 +73,7 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     requires: dict[str, tuple[tuple[str, str], ...]] = {}
     """The normalized names and extras that each extra requires.
 
-    ``""`` means no extra. Requirements that can't be met are left out.
+    ``""`` means without any extra. Requirements that can't be met are omitted.
     """
 
 
@@ -84,7 +84,7 @@ class _Declared(msgspec.Struct, frozen=True):
 def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tuple[str, str]] = ()) -> About:
     """Return the information in core metadata, the file `DECLARATION_NAME`, and other extra-requirement pairs.
 
-    Malformed values are left out, because an index lists a distribution regardless of them.
+    Malformed values are omitted, because an index lists a distribution regardless of them.
     """
     rows = [*_requirements(metadata), *requires]
     extras = metadata.get("provides_extra", ())
@@ -154,7 +154,10 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     metadata_sha256: str | None
     """The hash of the static core metadata (:pep:`658`), or `None` for an sdist with dynamic metadata."""
     upload_time: int
-    """The upload time in microseconds since 1970 (:pep:`700`). A newly read file has its last modification time."""
+    """The upload time in microseconds since 1970 (:pep:`700`).
+
+    For a newly read file, this is its last modification time.
+    """
     about: About = About()
     """Information about the distribution for human readers."""
     label: str = ""
@@ -173,7 +176,7 @@ class ReadEntry(msgspec.Struct, frozen=True):
 
 
 class _Texts(NamedTuple):
-    """The texts in a distribution that describe the distribution."""
+    """The texts inside a distribution that describe it."""
 
     metadata: bytes
     declared: bytes = b""
@@ -185,7 +188,7 @@ class _Texts(NamedTuple):
 def read_entry(path: Path, advance: Callable[[int], object] = SILENT.advance) -> ReadEntry:
     """Read a wheel or sdist. The whole file is hashed, unpacked, and compared with its checksums.
 
-    ``advance`` is called repeatedly with the number of bytes that were hashed. Raises `InputError` for an invalid
+    ``advance`` is called repeatedly with the number of newly hashed bytes. Raises `InputError` for an invalid
     distribution name and for an unreadable or damaged file. Raises the same error for metadata that disagrees with the
     name, and for the problems that `check_members` finds. Raises `ProblemsError` for several faults.
     """
@@ -277,7 +280,7 @@ _INDEX = "simple"
 
 
 def find_distributions(folder: Path) -> list[Path]:
-    """Return the wheels and sdists in a folder and in its family folders. Files in the index itself are left out.
+    """Return the wheels and sdists in a folder and in its family folders. Files in the index itself are omitted.
 
     Raises `OSError` for a folder that can't be read.
     """

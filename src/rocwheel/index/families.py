@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path, ...]]:
     """Return the folders of each index. For a family, these are the shared folders and the family's own folders.
 
-    The main index has an empty name. A family folder that is specified as a separate index is left out. Raises
+    The main index has an empty name. A family folder that is specified as a separate index is omitted. Raises
     `InputError` for a folder name that can't be in a URL.
     """
     found: dict[str, list[Path]] = {}
@@ -51,14 +51,14 @@ def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path
 
 
 def taken_by(family: str, projects: Collection[str]) -> str:
-    """Return a description of the page that already has the path of a family's index; empty if the path is free."""
+    """Return a description of the page that already uses the path of a family's index; empty if the path is free."""
     if family in (*PAGES, FRONT_PAGE):
         return "a page of the index"
     return "the page of a project" if family in projects else ""
 
 
 def note_families(output: Path, wanted: Collection[str]) -> list[str]:
-    """Record the indexes below this index, and return the indexes that are no longer wanted."""
+    """Record the indexes below this index, and return the indexes that are no longer needed."""
     known = read_families(output)
     gone = [name for name in known if name not in wanted]
     if not set(wanted) <= set(known):
@@ -69,7 +69,7 @@ def note_families(output: Path, wanted: Collection[str]) -> list[str]:
 def remove_index(folder: Path) -> None:
     """Remove the files that earlier runs wrote into an index, starting with its root page.
 
-    Because of this order, no page lists files that are gone. Raises `WorkError` for files that can't be removed.
+    Because of this order, no page lists files that no longer exist. Raises `WorkError` for files that can't be removed.
     """
     if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
         return
@@ -99,7 +99,8 @@ def write_indexes(
     """Write an index of folders like `write_index`, and an index below it for each subfolder with distributions.
 
     A family's index, in the folder with its name, lists the shared files and the files in the family's folders. A file
-    in several indexes is read once, and yanked in all of them. If a family's folder is gone, its index is removed.
+    in several indexes is read once, and yanked in all of them. If a family's folder no longer exists, its index is
+    removed.
     """
     with locked_index(output):
         return _make_writer(dist_dirs, output, options or IndexOptions()).write(unread)
@@ -120,7 +121,7 @@ class _Writer(msgspec.Struct, frozen=True):
     """The folders of each index."""
     options: IndexOptions
     marked: str | None = None
-    """The only group whose marks change, or `None` for every group that lists the files."""
+    """The only group whose yank marks change, or `None` for every group that lists the files."""
 
     def write(self, unread: list[RocwheelError] | None) -> IndexReport:
         """Write all indexes. If ``unread`` is a list, problems with individual files are appended to it.
@@ -172,7 +173,7 @@ class _Below:
         self.problems: list[RocwheelError] = []
         """The problems with these indexes, if every problem is an error."""
         self.gone: list[str] = []
-        """The names of the indexes that are no longer wanted."""
+        """The names of the indexes that are no longer needed."""
 
     def write(self, projects: Collection[str]) -> Mapping[str, IndexContent]:
         """Write the indexes below an index with these projects, and return their contents."""
@@ -192,9 +193,9 @@ class _Below:
 
 
 def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
-    """Return the marks for the files in each index.
+    """Return the yank marks for the files in each index.
 
-    Marks for unlisted files go to the first index.
+    Yank marks for unlisted files go to the first index.
     """
     if yanking == KEEP_YANKED:
         return dict.fromkeys(groups, yanking)
@@ -219,11 +220,11 @@ def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
 def change_marks(
     output: Path, yanking: Yanking, *, progress: Progress = SILENT, keep: Callable[[Path], Extras] = lambda _: no_extras
 ) -> IndexReport:
-    """Update an index and the family indexes below it with new marks. Their folders stay the same.
+    """Update the yank marks of an index and the family indexes below it. The folders of these indexes remain the same.
 
-    If the index is for a family, only that index gets the marks. The index above it is also updated, because its page
-    mentions the marks. ``keep`` returns the maker of an index's additional files. Raises `InputError` for a folder
-    without an index, and `ProblemsError` for problems in its folders.
+    If the index is for a family, only that index gets the yank marks. The index above it is also updated, because its
+    page mentions these marks. ``keep`` returns the maker of an index's additional files. Raises `InputError` for a
+    folder without an index, and `ProblemsError` for problems in its folders.
     """
     _require_index(output)
     with locked_index(output):
@@ -244,7 +245,7 @@ def change_marks(
 def _keeping(
     output: Path, yanking: Yanking, progress: Progress, extras: Extras
 ) -> tuple[list[Path], Path, IndexOptions]:
-    """Return the folders of an index, its path, and the options that regenerate it with new marks."""
+    """Return the folders of an index, its path, and the options for regenerating it with new yank marks."""
     known = _require_index(output)
     folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
     return (

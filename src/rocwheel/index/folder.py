@@ -110,7 +110,7 @@ def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
     """Return the subfolders in a `Listing` that contain distributions themselves.
 
     The result is empty if the folder can't be listed. It is also empty if the index is among the distributions, because
-    then there is no place for family indexes. Raises `InputError` for a failing disk.
+    then there is no suitable location for family indexes. Raises `InputError` if the disk fails.
     """
     try:
         if dist_dir.resolve() == output.resolve():
@@ -134,7 +134,7 @@ def require_addresses(source: str, folders: Mapping[Path, str]) -> None:
 def list_names(folder: Path) -> list[str]:
     """Return the distribution names in a folder, or an empty list if the folder can't be listed.
 
-    Raises `InputError` for a failing disk.
+    Raises `InputError` if the disk fails.
     """
     try:
         return [entry.name for entry in os.scandir(folder) if is_distribution_name(entry.name) and not entry.is_dir()]
@@ -213,7 +213,7 @@ class _New(NamedTuple):
     key: str
     path: Path
     stamp: FileStamp | None
-    """The stamp at the time of listing, or `None` if it was not available."""
+    """The stamp when the folder was listed, or `None` if it was not available."""
 
 
 def read_folders(
@@ -276,7 +276,7 @@ def _read_each(
 ) -> Iterator[Found | RocwheelError]:
     """Yield each distribution, or the error about it, in order.
 
-    Threads of this process report each step of a file. ``readers`` don't report steps.
+    Threads of this process report their progress within a file. ``readers`` don't report progress.
     """
     if readers is None:
         with open_workers() as executor:
@@ -295,7 +295,7 @@ def _read_each(
 def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
     """Return the file's stamp on this machine. Raise `ChangedFileError` if it differs from the listed stamp.
 
-    Other machines compare only the size and time, which a writer can restore.
+    For files that other machines read, only the size and time are compared, and a writer can restore them.
     """
     try:
         status = path.stat()
@@ -340,7 +340,7 @@ def _try_reading(path: Path, advance: Callable[[int], object] = SILENT.advance) 
 def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Listed]:
     """Return the distributions of an index, keyed by file name.
 
-    If several folders have a file, the first folder is used.
+    If several folders contain a file with the same name, the file in the first folder is used.
     """
     listed: dict[str, Listed] = {}
     for source in sources:
@@ -352,7 +352,7 @@ def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Lis
 
 
 def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[RocwheelError]:
-    """Return the conflicts between files: one name for different bytes, or two names for the same distribution."""
+    """Return the conflicts between files: one name with different bytes, or two names for the same distribution."""
     problems: list[RocwheelError] = []
     seen: dict[tuple[str, str], tuple[IndexEntry, Path]] = {}
     for source in sources:

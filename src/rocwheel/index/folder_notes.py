@@ -1,9 +1,9 @@
 """Records the files that earlier runs of an index have read and written.
 
-A file is not read again while its size, times, and inode stay the same, as in Git's index. Timestamps have a limited
-resolution. If a file was modified shortly before it was read, a later change might not show, so the file is read again.
-Git's documentation calls such a file "racily clean". The same applies to files that a run has written: the first run
-that starts late enough compares them again.
+As in Git's index, a file is not read again as long as its size, times, and inode remain the same. Timestamps have a
+limited resolution. If a file was modified shortly before it was read, its timestamps might not reveal a later change,
+so the file is read again. Git's documentation calls such a file "racily clean". The same applies to files that a run
+has written: the first run that starts late enough compares them again.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     entry: IndexEntry
     stamp: FileStamp
     is_settled: bool
-    """Whether the stamp would show any modification since the file was read."""
+    """Whether the stamp would reveal any modification since the file was read."""
     placed: tuple[FileStamp, ...] = ()
     """The stamps of the distribution's copy in the index and of its metadata; empty until these stamps are settled."""
     placement: str = ""
-    """How the copy was placed. A hard link has the right bytes but is not a copy."""
+    """How the copy was placed. A hard link has the correct bytes but is not a copy."""
 
     def holds_for(self, stamp: FileStamp) -> bool:
-        """Return whether the file with this stamp is certainly the file that was read."""
+        """Return whether the file with this stamp is definitely the file that was read."""
         return self.is_settled and stamp == self.stamp
 
 
@@ -122,7 +122,7 @@ class KnownExtras(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The records that can't be restored and that stay valid for any version of rocwheel."""
+    """The records that can't be reconstructed and that remain valid for any version of rocwheel."""
 
     version: str = __version__
     """The rocwheel version that wrote the record. Another version may check the same files differently."""
@@ -185,9 +185,9 @@ def _seal(document: bytes) -> bytes:
 
 
 def _unseal(path: Path, data: bytes) -> bytes:
-    """Return the JSON object that was sealed, or an empty object if anything may have changed the record since then.
+    """Return the JSON object that was sealed, or an empty object if the record may have been changed since then.
 
-    Without a hash, a changed digit in the record of a file would be published as the hash of the file.
+    Without this hash, a corrupted digit in a file's record would be published as part of the file's hash.
     """
     rest = data[_AFTER_SEAL + 2 :]
     is_whole = data.startswith(_SEAL) and data[len(_SEAL) : _AFTER_SEAL] == hashlib.sha256(rest).hexdigest().encode()

@@ -1,7 +1,8 @@
 """Finds the content for the front page of an index in its entries: GPUs, packages, families, and systems.
 
-Extras end with a GPU target or a family, as in ``device-gfx1100`` and ``libraries-gfx94x-dcgpu``. Package names may
-also end like this, as in ``rocm-sdk-device-gfx1100``. Otherwise, the packages' metadata lists the targets.
+The names of extras end with a GPU target or a family, as in ``device-gfx1100`` and ``libraries-gfx94x-dcgpu``. Package
+names may also end like this, as in ``rocm-sdk-device-gfx1100``. If neither does, the packages' metadata lists the
+targets.
 """
 
 from __future__ import annotations
@@ -66,10 +67,12 @@ _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows", "macos": "m
 
 
 def with_systems(cards: Sequence[GpuCard], taken: Mapping[str, Sequence[IndexEntry]]) -> list[GpuCard]:
-    """Return cards with the systems of their packages. If the index is for only one system, the cards don't change.
+    """Return cards that list the systems of their packages.
+
+    If the index is for only one system, the cards don't change.
 
     Additional extras that have no packages for these systems are removed. An extra for only some of the systems lists
-    them. ``taken`` contains the files of each project that installers choose.
+    them. ``taken`` contains the files that installers choose for each project.
     """
     if not cards or len(_systems(entry for entries in taken.values() for entry in entries)) < 2:
         return list(cards)
@@ -135,8 +138,8 @@ def find_cards(
 ) -> list[GpuCard]:
     """Return the cards for all GPUs that have packages.
 
-    ``taken`` contains the files of each project that installers choose. ``withdrawn`` contains the projects whose files
-    installers choose only if the exact version is requested. No line needs such a project.
+    ``taken`` contains the files that installers choose for each project. ``withdrawn`` contains the projects whose
+    files installers choose only if the exact version is requested. No line requires such a project.
     """
     words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
     named = {name: _Offer.of(name, entries, words) for name, entries in taken.items() if not _is_for_any(name, entries)}
@@ -185,7 +188,7 @@ class _Offer(msgspec.Struct, frozen=True):
         return cls(name, max(entry.size for entry in entries), named | declared & words, named, requires, dict(by_word))
 
     def is_for_others(self, words: Collection[str]) -> bool:
-        """Return whether the project's name contains GPUs, but not one of these."""
+        """Return whether the project's name contains GPUs but none of these."""
         return bool(self.named) and self.named.isdisjoint(words)
 
     @property
@@ -197,7 +200,7 @@ class _Offer(msgspec.Struct, frozen=True):
 
 
 def _is_for_any(name: str, entries: Sequence[IndexEntry]) -> bool:
-    """Return whether no part of a project is for single GPUs. In a large index, that is true for most projects."""
+    """Return whether no part of a project is for specific GPUs. In a large index, that is true for most projects."""
     about = entries[0].about
     requires = about.requires
     return len(entries) == 1 and not about.targets and len(requires) <= ("" in requires) and "-gfx" not in name
@@ -238,10 +241,10 @@ class _Offers(msgspec.Struct, frozen=True):
     parts: frozenset[str]
     """The names of all projects that other projects require."""
     withdrawn: Mapping[str, YankedPackage]
-    """The projects that installers refuse, keyed by name."""
+    """The projects that installers reject, keyed by name."""
 
     def reached(self, name: str, extras: Sequence[str]) -> frozenset[str]:
-        """Return the names of all projects that a project with extras installs, including its own name."""
+        """Return the names of all projects that a project with extras installs, including the project itself."""
 
         def brought_by(wanted: str, extra: str) -> Iterable[tuple[str, str]]:
             if not wanted:
@@ -261,11 +264,11 @@ class _Wish(msgspec.Struct, frozen=True):
     offer: _Offer
     extras: Sequence[str]
     names: frozenset[str]
-    """The names of all projects that this request installs, including the project's own name."""
+    """The names of all projects that this request installs, including the project itself."""
 
 
 def _endings(name: str) -> frozenset[str]:
-    """Return each suffix of a name that follows a dash."""
+    """Return each suffix of a name that comes after a dash."""
     return frozenset(name[place + 1 :] for place, letter in enumerate(name) if letter == "-")
 
 
@@ -328,7 +331,7 @@ def find_content(
 
     ``projects`` contains the files of each project, oldest first. ``yanked`` contains the reasons for yanking files,
     keyed by name. ``gpus`` are the targets to choose from, in display order. ``url`` is the future address of the
-    index, or an empty string if it is unknown. ``kept`` contains projects whose rows are taken from an earlier page.
+    index, or an empty string if it is unknown. ``kept`` contains projects whose rows are copied from an earlier page.
     """
     kept = kept or {}
     taken = find_taken(projects, yanked)
@@ -350,7 +353,7 @@ def find_content(
 def find_taken(
     projects: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]
 ) -> dict[str, Sequence[IndexEntry]]:
-    """Return the files of each project that installers choose.
+    """Return the files that installers choose for each project.
 
     If all files are yanked, return the newest version's files.
     """
@@ -406,9 +409,9 @@ def _list_file(entry: IndexEntry, yanked: Mapping[str, str]) -> ListedFile:
 def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -> FrontPage:
     """Return the page of an index with the content of families. ``gpus`` are the targets to choose from.
 
-    A GPU links to the index of a family if the family has packages for the GPU that this index lacks. Packages that all
-    families share are in all their indexes, so they don't result in a link. A package that only another family's own
-    packages require is not offered for a family.
+    A GPU's card links to the index of a family if the family has packages for the GPU that this index doesn't contain.
+    Packages that all families share are in all of their indexes, so they don't cause a link. A package is not offered
+    for a family if only another family's packages require it.
     """
     found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
     owned = {name: _own_projects(family, content) for name, family in content.families.items()}
@@ -439,7 +442,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
 
 
 def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]:
-    """Return a family's projects with files that the index above lacks."""
+    """Return a family's projects with files that the index above doesn't contain."""
     shared = {entry.filename: entry.sha256 for entries in content.projects.values() for entry in entries}
     return frozenset(
         name
@@ -466,7 +469,7 @@ def _named(card: GpuCard) -> Collection[str]:
 def front_page(url: str = "") -> Extras:
     """Return the maker of the front page for an index that will be at ``url``, which is empty if it is unknown.
 
-    Raises `InputError` for an address that installers refuse, or that a shell would not treat as plain text.
+    Raises `InputError` for an address that installers reject, or that a shell would not treat as plain text.
     """
     return _FrontPageMaker(checked_url(url) if url else "")
 
@@ -481,7 +484,10 @@ class _FrontPageMaker(msgspec.Struct, frozen=True):
 
     @property
     def version(self) -> bytes:
-        """The version of the code. Rows from earlier pages are kept only if the same code made them."""
+        """The version of the code.
+
+        Rows from earlier pages are reused only if the same version of the code generated them.
+        """
         return source_hash(Path(pages.__file__)) + source_hash(Path(__file__))
 
     def __call__(self, content: IndexContent, /) -> dict[str, bytes]:
@@ -495,7 +501,7 @@ class _FrontPageMaker(msgspec.Struct, frozen=True):
 
 
 def kept_front_page(output: Path) -> Extras:
-    """Return the maker for new front pages of an index and its family indexes, for the same address.
+    """Return the maker that regenerates the front pages of an index and its family indexes, for the same address.
 
     If the index has no front page, the maker returns no files.
     """

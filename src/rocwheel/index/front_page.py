@@ -1,7 +1,7 @@
 """Writes the front page of an index as one self-contained HTML file that works without JavaScript.
 
-The page contains its style and script. Its Content-Security-Policy (CSP 3) doesn't allow any other style or script. So
-even text that gets past the escaping has no effect.
+The page contains its style and script. Its Content-Security-Policy (CSP 3) doesn't allow any other style or script.
+Therefore, even text that bypasses the escaping has no effect.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class InstallLine(msgspec.Struct, frozen=True):
     size: int
     """The maximum download size in bytes, including all requirements from the index."""
     more: tuple[str, ...] = ()
-    """Additional extras that are not for single GPUs.
+    """Additional extras that are not for specific GPUs.
 
-    An extra for only some systems lists them, as in ``devel (Linux)``.
+    If an extra is only for some systems, these are listed, as in ``devel (Linux)``.
     """
 
 
@@ -64,7 +64,7 @@ class NamedPackage(msgspec.Struct, frozen=True):
 
 
 class YankedPackage(msgspec.Struct, frozen=True):
-    """A package whose files are all yanked, so that installers refuse projects that require it."""
+    """A package whose files are all yanked, so that installers reject projects that require it."""
 
     project: str
     version: str
@@ -88,7 +88,10 @@ class GpuCard(msgspec.Struct, frozen=True):
     yanked: tuple[YankedPackage, ...] = ()
     """The packages that would be in additional lines, or that would be listed, if they were not yanked."""
     families: tuple[FamilyOffer, ...] = ()
-    """The indexes of families that have their own packages for the GPU. Their lines replace the lines of this index."""
+    """The indexes of families that have packages of their own for the GPU.
+
+    Their lines replace the lines of this index.
+    """
     systems: tuple[str, ...] = ()
     """The systems of packages with code for the GPU, such as ``Windows``; empty if the index is for only one system."""
 
@@ -103,7 +106,7 @@ class ListedFile(msgspec.Struct, frozen=True):
     yanked: str | None = None
     """The reason for yanking, which may be empty, or `None` for a file that is not yanked."""
     uploaded: str = ""
-    """The day in UTC on which the index got the file, such as ``2026-01-31``; empty if unknown."""
+    """The date (UTC) on which the file was added to the index, such as ``2026-01-31``; empty if unknown."""
 
 
 class ListedProject(msgspec.Struct, frozen=True):
@@ -132,7 +135,7 @@ class ListedProject(msgspec.Struct, frozen=True):
 
 
 class KeptProject(msgspec.Struct, frozen=True):
-    """A project whose row is taken from an earlier page."""
+    """A project whose row is copied from an earlier page."""
 
     row: str
     """The row as markup."""
@@ -175,7 +178,7 @@ _OPTION = "--url"
 
 
 def noted_url(page: bytes) -> str:
-    """Return the address in a page's metadata, or an empty string if it is absent or was edited and is unusable."""
+    """Return the address in a page's metadata, or an empty string if it is absent, or unusable because of an edit."""
     found = re.search(rf'<meta name="{URL_NOTE}" content="([^"]*)">'.encode(), page)
     with suppress(InputError):
         return checked_url(unescape(found[1].decode(errors="replace"))) if found else ""
@@ -249,7 +252,10 @@ def project_link(name: str) -> Html:
 
 
 def finding_field(identity: str, label: str, example: str | None = None) -> Html:
-    """Return a text field. It is hidden until the script shows it, because it works only with the script."""
+    """Return a text field for searching.
+
+    The field is hidden until the script shows it, because it works only with the script.
+    """
     field = element("input", id=identity, type="search", autocomplete="off", placeholder=example)
     return element("label", label, field, class_="find", hidden="")
 
@@ -326,7 +332,7 @@ _PARTS = re.compile(r"(\d+)")
 
 
 def gpus_part(content: FrontPage) -> Html:
-    """Return the section about GPUs; empty if there are no packages for single GPUs."""
+    """Return the section about GPUs; empty if there are no packages for specific GPUs."""
     if not content.cards:
         return Html("")
     return element(
@@ -474,7 +480,7 @@ def projects_part(content: FrontPage) -> Html:
 def read_rows(page: bytes, names: Container[str]) -> dict[str, KeptProject]:
     """Return the rows of these projects in a page from `make_front_page`.
 
-    Projects whose names need escaping are left out.
+    Projects whose names need escaping are omitted.
     """
     _, _, rest = page.decode(errors="replace").partition(f"<tbody>{_ROW}")
     rows = rest.partition(_END)[0].split(_ROW)

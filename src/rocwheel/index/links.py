@@ -1,7 +1,7 @@
 """Writes indexes whose pages link to files on other servers: an index for each stream, and a combined index.
 
-Next to its pages, each index keeps the hash of every file that it has ever listed. A file with a different hash is
-refused, even if the other index removed the file in the meantime. Everything is read and checked before anything is
+Next to its pages, each index stores the hash of every file that it has ever listed. A file whose hash has changed is
+rejected, even if the upstream index removed the file in the meantime. Everything is read and checked before anything is
 written.
 """
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _FORMS = ("json", "html")
-"""The formats of pages. The JSON page comes first, because the HTML page shows which program owns the folder."""
+"""The formats of pages. The JSON page comes first, because the HTML page indicates which program owns the folder."""
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True):
-    """The information about a file that doesn't change while its hash stays the same."""
+    """The information about a file that doesn't change as long as its hash remains the same."""
 
     sha256: str
     size: int
@@ -79,7 +79,7 @@ class LinkNotes(msgspec.Struct, frozen=True):
 
 
 class LinkedIndex(msgspec.Struct, frozen=True):
-    """The contents of an index, and the changes since the last run."""
+    """The contents of an index, and the changes since the previous run."""
 
     index: str
     """The location of the index."""
@@ -102,10 +102,10 @@ def write_links(
 
     The united index has an empty name.
 
-    The pages have the hashes, yank marks, dates, and required Python versions from the other indexes. Sizes and dates
-    that a page lacks come from the file's server. Core metadata is listed only if the server has it with the right
-    hash. Before any change, raises all problems: the problems from `choose_links`, and changed hashes. Files that are
-    gone from their server are left out, and the errors about them are raised at the end.
+    The pages contain the hashes, yank marks, dates, and required Python versions from the other indexes. Sizes and
+    dates that a page lacks are requested from the file's server. Core metadata is listed only if the server provides it
+    with the correct hash. Before any change, raises all problems: the problems from `choose_links`, and changed hashes.
+    Files that no longer exist on their server are omitted, and the errors about them are raised at the end.
     """
     with step(progress, "reading the indexes"):
         chosen = choose_links(upstreams)
@@ -143,7 +143,7 @@ class _Work:
     """The work on one index of the store."""
 
     def __init__(self, store: Store, layout: Layout) -> None:
-        """Read the notes. Raise `InputError` if the folder contains an index of its own files."""
+        """Read the notes. Raise `InputError` if the folder contains an index of files instead of an index of links."""
         self._store, self._layout = store, layout
         self._before = load(store, self._name)
         self.notes = _read_notes(self._place, self._before)
@@ -218,7 +218,7 @@ class _Work:
         return report
 
     def remove(self) -> None:
-        """Remove the pages of an index that is no longer wanted. The hashes stay."""
+        """Remove the pages of an index that is no longer needed. The hashes stay."""
         if self._before is NOTHING:
             return
         self._remove_page("")
@@ -324,7 +324,7 @@ def _examine(
 ) -> None:
     """Add the information about files to ``seen``.
 
-    Append files that are gone to ``problems``, and raise all other problems.
+    Append errors about files that no longer exist to ``problems``, and raise all other problems.
     """
     waiting = {(file.filename, file.sha256): file for file in files if (file.filename, file.sha256) not in seen}
     now = time.time_ns() // 1000

@@ -1,8 +1,8 @@
 """Locks requirements for GPUs: uv resolves them, and the result is compared with the request (:pep:`751`).
 
-When the selector is built, it chooses some requirements based on the machine's GPUs, unless an environment variable
-lists GPUs. The locking machine is seldom the installing machine. Therefore, the GPUs are always listed, and the result
-is checked.
+When an installer builds the selector, the selector chooses some requirements based on the machine's GPUs, unless an
+environment variable lists GPUs. The machine that locks is rarely the machine that installs. Therefore, the GPUs are
+always listed, and the result is checked.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ResolveOptions(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Raise `InputError` for an invalid Python version, a URL without a scheme, and a URL that `parse_url` rejects.
 
-        Also raises this error for a folder that doesn't exist, because uv would look elsewhere.
+        Also raises this error for a folder that doesn't exist, because uv would search elsewhere.
         """
         urls = [url for url in (self.index_url, *self.extra_index_url) if url]
         for url in filter(looks_like_host, urls):
@@ -118,13 +118,13 @@ class Locked(msgspec.Struct, frozen=True):
 
     file: LockFile
     targets: tuple[str, ...]
-    """The GPUs that the selector was told to use."""
+    """The GPUs that were specified for the selector."""
     build_requires: dict[str, tuple[str, ...]]
     """The build requirements of sdists, keyed by package. A lock file can't contain them."""
 
     @property
     def has_gpu_packages(self) -> bool:
-        """Whether there is a package for single GPUs."""
+        """Whether there is a package for specific GPUs."""
         return any(label_of_project(project) != GENERIC for project in self.file.projects)
 
     @property
@@ -184,7 +184,7 @@ def make_lock(
 _VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 """Variables that list indexes for uv.
 
-Values are separated by spaces, and may have a prefix with a name. Link locations may also be separated by commas.
+Values are separated by spaces, and each may have a name as a prefix. Link locations may also be separated by commas.
 """
 
 
@@ -196,7 +196,7 @@ def index_urls(options: ResolveOptions, environ: Mapping[str, str]) -> tuple[str
 
 
 def _without_name(word: str) -> str:
-    """Return the URL in ``NAME=URL``, or the word itself if it is only a URL."""
+    """Return the URL in ``NAME=URL``, or the word itself if it is a URL without a name."""
     name, mark, address = word.partition("=")
     return address if mark and "://" not in name else word
 
@@ -242,7 +242,7 @@ _LARGEST = 256 << 20
 def find_build_requires(lock: LockFile, index_urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the build requirements of packages that have only an sdist, keyed by name.
 
-    Packages without build requirements are left out. Requests to a server use its credentials in ``index_urls``, as
+    Packages without build requirements are omitted. Requests to a server use its credentials in ``index_urls``, as
     `with_user` describes. Raises the same errors as `read_build_requires`, and store errors for an sdist that can't be
     downloaded.
     """
@@ -286,7 +286,7 @@ _EVERY_DEVICE = "device-all"
 _GPU = re.compile(r"gfx[0-9a-f]+")
 """A GPU, in the form that the selector accepts.
 
-Families must be spelled exactly, and normalized names don't preserve the spelling.
+The selector accepts only the exact names of families, and normalized names don't preserve the original form.
 """
 _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows"}
 """The names of systems, keyed by the system in platform tags."""
@@ -308,7 +308,7 @@ def _parse(text: str) -> Requirement:
 
 
 def asked_extras(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    """Return the targets and families in extras without duplicates, such as ``gfx942`` for ``device-gfx942``."""
+    """Return the targets and families in extras, without duplicates, such as ``gfx942`` for ``device-gfx942``."""
     extras = _all_extras(requirements)
     return tuple(dict.fromkeys(extra.removeprefix(f"{_DEVICE}-") for extra in extras if extra.startswith("device-gfx")))
 
@@ -326,7 +326,7 @@ def _own_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
 def targets_to_lock(
     requirements: Sequence[Requirement], targets: str | None, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the GPUs for the selector: the given GPUs, or the GPUs in requirements, or the GPUs in the variable.
+    """Return the GPUs for the selector: the specified GPUs, or those in requirements, or those in the variable.
 
     Raises `InputError` if a requirement depends on the GPU but no GPU is specified.
     """
@@ -378,7 +378,7 @@ def _systems(wheels: Iterable[Iterable[str]]) -> frozenset[str]:
 
 
 def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str:
-    """Return why a package for a GPU is required: its extra, its name, `_EVERY_DEVICE`, or an empty string."""
+    """Return what requires a package for a GPU: an extra, the package's name, `_EVERY_DEVICE`, or an empty string."""
     extra = next((one for one in asked_extras(requirements) if label == one or serves(label, _agents(one))), "")
     if extra:
         return f"{_DEVICE}-{extra}"
@@ -405,7 +405,7 @@ def _unnamed(askers: Mapping[str, str], targets: Sequence[str]) -> Iterator[Inpu
 
 
 def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
-    """Return the error for a package for other GPUs.
+    """Return the error about a package for other GPUs.
 
     A plain wheel with variants requires the packages for all its GPUs.
     """
@@ -444,7 +444,7 @@ _GPU_REMEDY = "Use --targets to specify GPUs that have packages."
 
 
 def why_not(said: str) -> tuple[str, str]:
-    """Return the reason that requirements can't be resolved, as a single line, and a remedy."""
+    """Return, as a single line, the reason that requirements can't be resolved, and a remedy."""
     build = _BUILD.search(said)
     no_gpu = _NO_GPU.search(" ".join(build[1].split())) if build else None
     if no_gpu:

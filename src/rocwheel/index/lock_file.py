@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _EXTRA = "Install the requirements for locking: pip install 'rocwheel[lock]'."
 _TOOL = "rocwheel"
 _SINGLE = ("sdist", "archive")
-"""The kinds of files that can occur only once in a package."""
+"""The kinds of files that may occur only once in a package."""
 _QUERY = re.compile(r"(?<=://)([^?#\s]*)\?[^#\s]*")
 
 
 def check_lock_name(path: Path) -> None:
-    """Raise `InputError` for a path that installers don't accept for a lock file."""
+    """Raise `InputError` for a path that installers don't accept as the path of a lock file."""
     if not _library("packaging.pylock").is_valid_pylock_path(path):
         expected = "pylock.toml, or pylock.NAME.toml, where NAME contains no dots"
         raise InputError(path, "is not the name of a lock file", expected=expected, remedy="Change --output.")
@@ -84,14 +84,14 @@ class LockFile:
     def without_users(self) -> LockFile:
         """Return the lock file without user names and passwords in the URLs of web servers.
 
-        Other URLs stay unchanged. For example, the user in ``ssh://git@host`` is part of the address.
+        Other URLs remain unchanged. For example, the user in ``ssh://git@host`` is part of the address.
         """
         return LockFile({**self._tables, "packages": _without_users(self._tables["packages"])})
 
     def with_queries(self) -> tuple[str, ...]:
-        """Return the web server URLs that have a query, as shown in messages.
+        """Return the web server URLs that have a query, in the form in which messages show them.
 
-        A query may be a secret, such as a token, or may identify the file on the server, so it stays.
+        A query may be a secret, such as a token, or may identify the file on the server, so it remains in the URL.
         """
         return tuple(dict.fromkeys(shown_url(url) for url in _addresses(self._tables["packages"]) if "?" in url))
 
@@ -100,7 +100,7 @@ class LockFile:
 
         ``folder`` is the lock file's folder.
 
-        The lock file and the local files can then be moved together. URLs of servers stay unchanged. Raises
+        The lock file and the local files can then be moved together. URLs of servers remain unchanged. Raises
         `InputError` for a path that is not valid UTF-8, because TOML requires UTF-8.
         """
         packages = [_moved(package, folder) for package in self._tables["packages"]]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def check_mirror(plan: MirrorPlan, folder: Path, *, exact: bool) -> None:
-    """Raise `InputError` for a folder in which a mirror must not keep or remove distributions.
+    """Raise `InputError` for a folder in which a mirror must not store or remove distributions.
 
     This includes the folder with the files of the mirrored index itself. With ``exact``, which removes other files,
     it also includes the folder of a build.
@@ -88,7 +88,7 @@ class MirrorPlan(msgspec.Struct, frozen=True):
 
     files: tuple[ListedFile, ...]
     ignored: tuple[str, ...]
-    """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
+    """Names on the pages that belong to neither wheels nor sdists, and unwanted wheel variants."""
     matched: tuple[str, ...]
     """The projects that match the names and patterns, including projects for other GPUs, and their requirements."""
     absent: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class MirrorPlan(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The total size of the files in bytes. Files whose size is not on a page don't count."""
+        """The total size of the files in bytes. Files whose size is not listed on a page don't count."""
         return sum(file.size or 0 for file in self.files)
 
 
@@ -113,8 +113,8 @@ def plan_mirror(
     """Read the pages of indexes, and return the files for a mirror of these indexes.
 
     For ``serves``, see `choose_projects`. ``dependencies`` reads the requirements of files, if they are wanted. Raises
-    all problems together: names that no index has, names that can't be pooled, unreadable pages, untrusted files, and
-    pooled files with different bytes.
+    all problems together: names that no index contains, names that can't be pooled, unreadable pages, untrusted files,
+    and pooled files with different bytes.
     """
     choice.check()
     try:
@@ -159,7 +159,7 @@ def _plan(
 def _page_error(source: IndexSource) -> MissingFileError | None:
     """Return an error for an index without any page.
 
-    In that case, the URL of the index is wrong, not a project name.
+    In that case, the URL of the index is wrong, rather than a project name.
     """
     try:
         source.require_page()
@@ -198,7 +198,7 @@ def _with_required(
 
 
 def find_unserved(plan: MirrorPlan, agents: Iterable[TargetId], source: str = "--targets") -> Iterator[InputError]:
-    """Yield an error about ``source`` for each GPU that no package serves, if there are packages for single GPUs."""
+    """Yield an error about ``source`` for each GPU that no package serves, if there are packages for specific GPUs."""
     labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC}, key=text_sort_key)
     for agent in agents if labels else ():
         if not any(serves(label, (agent,)) for label in labels):
@@ -229,7 +229,7 @@ class MirrorReport(msgspec.Struct, frozen=True):
     """The folder of the index."""
     files: tuple[MirroredFile, ...]
     ignored: tuple[str, ...]
-    """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
+    """Names on the pages that belong to neither wheels nor sdists, and unwanted wheel variants."""
     absent: tuple[str, ...] = ()
     """Requirements that no file in the indexes satisfies."""
     unusable: dict[str, tuple[str, ...]] = {}
@@ -248,7 +248,7 @@ class MirrorOptions(msgspec.Struct, frozen=True):
     machine: tuple[str, ...] | None = None
     """The GPU targets for which the mirror's index lists wheel variants (a draft), as in `IndexOptions`.
 
-    `None` keeps the targets of the last run.
+    `None` means the same targets as in the last run.
     """
 
 
@@ -257,11 +257,11 @@ def make_mirror(
 ) -> MirrorReport:
     """Download the files of a plan into ``dest_dir/dist``, and index that folder in ``dest_dir/simple``.
 
-    A file appears only after its size and hash match its page. An interrupted download resumes. Files with the right
-    hash stay, and so do files from earlier mirrors unless the options remove them. If some files can't be downloaded,
-    the other files are downloaded, the index is written, and then the errors are raised. Nothing is removed in this
-    case. The same is true for wheels whose core metadata differs from the metadata that the page lists. Raises
-    `InputError` first if the folder is not a mirror (`check_mirror`).
+    A file appears only after its size and hash have been verified against its page. An interrupted download resumes.
+    Files with the correct hash are retained, and so are files from earlier mirrors unless the options remove them. If
+    some files can't be downloaded, the other files are downloaded, the index is written, and then the errors are
+    raised. Nothing is removed in this case. The same is true for wheels whose core metadata differs from the metadata
+    that the page lists. Raises `InputError` first if the folder is not a mirror (`check_mirror`).
     """
     options = options or MirrorOptions()
     folder, output = dest_dir / FILES_FOLDER, dest_dir / INDEX_FOLDER
@@ -291,7 +291,7 @@ def make_mirror(
 
 
 def _yanking(plan: MirrorPlan, names: Collection[str]) -> Yanking:
-    """Return the marks of the existing files, as their pages list them."""
+    """Return the yank marks of the existing files, as listed on their pages."""
     there = [file for file in plan.files if file.filename in names]
     return Yanking(
         {file.filename: file.yanked for file in there if file.yanked is not None},

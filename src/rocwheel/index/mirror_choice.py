@@ -48,7 +48,7 @@ class Machines(msgspec.Struct, frozen=True):
     """Python versions such as ``3.12``. Empty means all versions."""
 
     def check(self) -> None:
-        """Raise `InputError` for an invalid platform or Python version, or `ProblemsError` for several."""
+        """Raise `InputError` for an invalid platform or Python version, or `ProblemsError` for several problems."""
         problems = [
             InputError("--platform", f"is {word!r}", expected="a platform such as linux_x86_64 or win_amd64")
             for word in self.platforms
@@ -112,7 +112,7 @@ def _patches(specifiers: SpecifierSet) -> set[int]:
     """Return patch numbers to check.
 
     If any release of a version is allowed, a release with one of these numbers is also allowed. The range that a
-    specifier allows starts and ends at the versions in the specifier. The result has these versions and their
+    specifier allows starts and ends at the versions in the specifier. The result contains these versions and their
     neighbors, including the first version and one version after the last.
     """
     texts = (specifier.version.removesuffix(".*") for specifier in specifiers)
@@ -179,7 +179,7 @@ def is_devel(name: str) -> bool:
 
 
 def normalized_pattern(text: str) -> str:
-    """Return a name or pattern in the spelling of normalized project names (:pep:`503`)."""
+    """Return a name or pattern in the normalized form of project names (:pep:`503`)."""
     return re.sub(r"[-_.]+", "-", text).lower()
 
 
@@ -203,7 +203,7 @@ def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[st
 
 
 def choose_files(choice: Choice, files: Iterable[ListedFile]) -> tuple[ListedFile, ...]:
-    """Return the files of a project with a wanted version, sorted by version and name."""
+    """Return the files of a project that have a wanted version, sorted by version and name."""
     found = sorted(files, key=lambda file: (Version(file.version), file.filename))
     if choice.version != LATEST:
         specifier = SpecifierSet(choice.version, prereleases=True)

@@ -1,7 +1,8 @@
 """Finds the requirements of a mirror's files in the same indexes that an installer would use.
 
-As in uv, a project belongs to the first index that has it. Later indexes are not consulted for this name. Otherwise,
-anyone who can write to a later index could replace a package with a newer version (dependency confusion, :pep:`708`).
+As in uv, a project belongs to the first index that contains it. Later indexes are not consulted for this name.
+Otherwise, anyone who can write to a later index could replace a package with a newer version (dependency confusion,
+:pep:`708`).
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class Dependencies(msgspec.Struct, frozen=True):
     extras: tuple[str, ...]
     """The normalized names of the distribution's extras."""
     by_extra: dict[str, list[Requirement]]
-    """The requirements whose markers name an extra (`group_by_extra`)."""
+    """The requirements whose markers mention an extra (`group_by_extra`)."""
 
 
 class DependencyReader:
     """Reads the requirements of files in an index, once per file."""
 
     def __init__(self, folder: Path) -> None:
-        """Set the folder for files that don't have core metadata next to them."""
+        """Set the folder to which files without separate core metadata are downloaded."""
         self._folder = folder
         self._known: dict[str, Dependencies] = {}
         self.fetched: set[str] = set()
@@ -156,7 +157,7 @@ class PackageFinder:
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
+        """Names on the pages that belong to neither wheels nor sdists, and unwanted wheel variants."""
         return tuple(name for project in sorted(self._ignored) for name in self._ignored[project])
 
     def check(self, where: str) -> None:
@@ -164,7 +165,7 @@ class PackageFinder:
         raise_all(where, self._problems)
 
     def _listings(self, project: str) -> tuple[ProjectListing, ...]:
-        """Return the listing of the first index with the project, or the listings of all indexes if it is pooled."""
+        """Return the listing from the first index with the project, or from all indexes if the project is pooled."""
         if project not in self._read:
             found = (listing for source in self._sources if (listing := source.read_project(project)))
             is_pooled = project in self._choice.pooled
@@ -183,7 +184,10 @@ class PackageFinder:
 def unite(
     files: Iterable[ListedFile], problems: list[RocwheelError], remedy: str = "Mirror one of the indexes."
 ) -> tuple[ListedFile, ...]:
-    """Return each file once, from the first index that has it. Different files with the same name are ``problems``."""
+    """Return each file once, from the first index that contains it.
+
+    Errors about different files with the same name are appended to ``problems``.
+    """
     found: dict[str, ListedFile] = {}
     for file in files:
         first = found.setdefault(file.filename, file)
@@ -296,7 +300,10 @@ class _Following:
                 self._begun.add(file.filename)
 
     def _requires(self, file: ListedFile, extra: str) -> Sequence[Requirement]:
-        """Return the requirements that may apply with an extra. Those for all extras count only the first time."""
+        """Return the requirements that may apply with an extra.
+
+        Requirements that apply with every extra are included only the first time.
+        """
         found = self._read(file)
         if not extra or file.filename not in self._begun:
             return found.requires
@@ -339,14 +346,14 @@ def _has_device(extras: Iterable[str]) -> bool:
 
 
 class _Newest:
-    """The newest of several versions that satisfies more and more specifiers. Each version is given up only once."""
+    """The newest of several versions that satisfies more and more specifiers. Each version is discarded only once."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
         self._versions = versions
         self._at = self._satisfied = 0
 
     def find(self, specifiers: Sequence[Specifier]) -> Version | None:
-        """Return the newest version that satisfies these specifiers, which include those of earlier calls."""
+        """Return the newest version that satisfies these specifiers, which include those from earlier calls."""
         while self._at < len(self._versions):
             version = self._versions[self._at]
             if all(one.contains(version, prereleases=True) for one in specifiers[self._satisfied :]):
@@ -366,7 +373,7 @@ class _Search:
         self._allows_prereleases = self._is_pinned = False
 
     def find(self, more: Iterable[Specifier]) -> Version | None:
-        """Return the version that satisfies these specifiers and those of earlier calls."""
+        """Return the version that satisfies these specifiers and those from earlier calls."""
         for one in more:
             self._specifiers.append(one)
             self._allows_prereleases |= bool(one.prereleases)
@@ -397,7 +404,7 @@ class Offer:
         return self._of(self._known[text])
 
     def newest_for_all(self, specifier: SpecifierSet) -> Sequence[ListedFile]:
-        """Return the files of the version to install for this requirement and those of earlier calls."""
+        """Return the files of the version to install for this requirement and those from earlier calls."""
         more = () if str(specifier) in self._joined else specifier
         self._joined.add(str(specifier))
         return self._of(self._for_all.find(more))

@@ -35,7 +35,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def is_sha256(text: str) -> bool:
-    """Return whether a text is a SHA-256 in lowercase hexadecimal."""
+    """Return whether a text is a SHA-256 hash in lowercase hexadecimal."""
     return bool(_SHA256.fullmatch(text))
 
 
@@ -60,7 +60,7 @@ class RawFile(msgspec.Struct, frozen=True, rename="kebab"):
     def metadata_hashes(self) -> dict[str, str] | None:
         """The digests of the core metadata next to the file.
 
-        `None` if there is no such metadata; empty without digests.
+        `None` if there is no such metadata; empty if there is metadata without digests.
         """
         promised = self.core_metadata if self.core_metadata is not None else self.dist_info_metadata
         return promised if isinstance(promised, dict) else {} if promised else None
@@ -69,7 +69,7 @@ class RawFile(msgspec.Struct, frozen=True, rename="kebab"):
     def yanked_reason(self) -> str | None:
         """The reason for yanking the file, which may be empty, or `None` for a file that is not yanked.
 
-        Only a truthy value yanks a file. In pip and :pep:`691`, an empty string doesn't.
+        Only a truthy value yanks a file. In pip and :pep:`691`, an empty string doesn't yank the file.
         """
         return (self.yanked if isinstance(self.yanked, str) else "") if self.yanked else None
 
@@ -78,9 +78,9 @@ class RawPage(msgspec.Struct, frozen=True):
     """A page of an index: either the page of a project or the page of all projects."""
 
     files: tuple[RawFile, ...] = ()
-    """The files of a project. In HTML, each link counts as a file."""
+    """The files of a project. In HTML, each link is treated as a file."""
     projects: tuple[str, ...] = ()
-    """The names of the projects. In HTML, the text of each link counts as a name."""
+    """The names of the projects. In HTML, the text of each link is treated as a name."""
     base: str = ""
     """The base of the page's URLs, relative to the page. Empty if the page itself is the base."""
     name: str | None = None
@@ -122,8 +122,8 @@ class _EditedDocument(msgspec.Struct):
 def decode_edited_page(data: bytes) -> tuple[RawFile, ...]:
     """Return the files in a local JSON page, which someone may have edited.
 
-    A value of the wrong type counts as missing, and the rest of the file's entry is kept. Raises `msgspec.DecodeError`
-    if there is no list of files.
+    A value of the wrong type is treated as missing, and the rest of the file's entry is used. Raises
+    `msgspec.DecodeError` if there is no list of files.
     """
     return tuple(map(_edited_file, decode_json(data, _EditedDocument).files))
 
@@ -147,7 +147,7 @@ def _edited_file(given: dict[str, Any]) -> RawFile:
 
 
 def decode_html_page(data: bytes) -> RawPage:
-    """Return the contents of an HTML page. Each link with a URL counts as a file, and its text as a project.
+    """Return the contents of an HTML page. Each link with a URL is treated as a file, and its text as a project.
 
     Accepts everything that browsers accept.
     """
@@ -225,7 +225,7 @@ def _hashes(text: str) -> dict[str, str]:
 
 
 def read_times(folder: Path) -> dict[tuple[str, str], int]:
-    """Return the dates on a project's page, keyed by file name and SHA-256. Empty for a damaged page."""
+    """Return the dates on a project's page, keyed by file name and SHA-256 hash. Empty for a damaged page."""
     found: dict[tuple[str, str], int] = {}
     try:
         files = decode_edited_page(read_regular(folder / "index.json"))
@@ -309,13 +309,13 @@ def _anchor(name: str) -> str:
 
 
 def projects_in_root_page(html: bytes) -> frozenset[str]:
-    """Return the projects on a page from `make_root_page`. Names that no project can have are left out."""
+    """Return the projects on a page from `make_root_page`. Names that no project can have are omitted."""
     names = (unquote(found.decode()) for found in _LINK.findall(html))
     return frozenset(name for name in names if is_normalized_name(name) and is_file_name(name))
 
 
 def families_in_root_page(html: bytes) -> frozenset[str]:
-    """Return the families on a page from `make_root_page`. Names that no folder can have are left out."""
+    """Return the families on a page from `make_root_page`. Names that no folder can have are omitted."""
     folders = (unquote(found.decode()) for found in _WAY.findall(html))
     return frozenset(name for name in folders if is_file_name(name))
 
@@ -330,11 +330,13 @@ def make_project_page(
     base: str | Mapping[str, str],
     yanked: Mapping[str, str | None] | None = None,
 ) -> Page:
-    """Return the page of a project. ``base`` leads from its folder to the files, and is empty or ends with a slash.
+    """Return the page of a project.
 
-    ``base`` is a path, or a URL with a host, and is used unchanged. If the files are in several folders, ``base`` maps
-    each file name to its base. ``yanked`` maps the names of yanked files to the reasons, which may be empty
-    (:pep:`592`). The value `None` marks files that the JSON page lists as not yanked.
+    ``base`` is the path from the project's folder to the files, and is empty or ends with a slash.
+
+    It may also be a URL with a host, and is used unchanged. If the files are in several folders, ``base`` maps each
+    file name to its base. ``yanked`` maps the names of yanked files to the reasons, which may be empty (:pep:`592`).
+    The value `None` marks files that the JSON page lists as not yanked.
     """
     yanked = yanked or {}
     bases = {found.filename: base if isinstance(base, str) else base[found.filename] for found in distributions}
@@ -440,7 +442,9 @@ def with_digest(page: bytes) -> bytes:
 
 
 def is_as_made(page: bytes) -> bool:
-    r"""Return whether a page is unchanged since `with_digest`. A page without a digest only needs to be complete.
+    r"""Return whether a page is unchanged since `with_digest` created it.
+
+    A page without a digest only needs to be complete.
 
     >>> page = with_digest(b"<html></html>\n")
     >>> is_as_made(page), is_as_made(page.replace(b"></", b">!</"))
@@ -467,8 +471,9 @@ def make_variants_files(
     """Return the variant files of the projects with variant wheels. There is one file for each version.
 
     ``machine`` contains the targets of the machines that the index is for. It is empty if each machine must be queried.
-    If there are targets, there must be variants, unless the index ``may_lack`` them because it is one of several
-    families. Raises `InputError` for conflicting variant wheels of the same version, or `ProblemsError` for several.
+    If there are targets, there must be variants, unless the index ``may_lack`` them because it is for one of several
+    families. Raises `InputError` for conflicting variant wheels of the same version, or `ProblemsError` for several
+    conflicts.
     """
     problems: list[InputError] = []
     made: dict[str, list[VariantsFile]] = {}

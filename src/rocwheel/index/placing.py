@@ -96,8 +96,8 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
     def holds(self, known: KnownFile, beside: Mapping[str, FileStamp] | None = None) -> bool:
         """Return whether all files that an earlier run wrote for a distribution are unchanged.
 
-        ``beside`` contains the stamps of the metadata in the folder of the distributions, keyed by name. Without it,
-        the stamps are queried.
+        ``beside`` contains the stamps of the metadata in the folder of the distributions, keyed by name. Without
+        ``beside``, the stamps are queried.
         """
         if known.placement != self.placement.value:
             return False
@@ -226,8 +226,8 @@ def read_previous(
 ) -> dict[str, set[str]]:
     """Return the names of the files that earlier runs wrote to ``output``, keyed by project.
 
-    The names come from the pages and from the ``noted`` names of the last run. That run may have been killed before it
-    wrote the root page or removed stale files. Projects with only ``wanted`` files are left out.
+    The names come from the pages and from the ``noted`` names of the previous run. That run may have been killed before
+    it wrote the root page or removed stale files. Projects with only ``wanted`` files are omitted.
     """
     is_own = is_root_page(read_if_readable(output / "index.html"))
     projects = {*noted, *(_listed_projects(output) if is_own else ())}
@@ -406,7 +406,7 @@ def note_project(
 ) -> KnownProject:
     """Return the record of a project whose folder is complete and contains no stale files.
 
-    ``written_at`` is the time when the writing of the project's pages began, in nanoseconds since 1970.
+    ``written_at`` is the time at which writing the project's pages began, in nanoseconds since 1970.
     """
     # The unfinished files of a killed run may disappear without a change in the folder's stamp.
     is_at_work = any(is_scratch(path.name) for path in folder.iterdir())

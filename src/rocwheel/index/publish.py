@@ -56,12 +56,12 @@ def is_family(store: Store, name: str) -> bool:
 def change_published_marks(
     store: Store, yanking: Yanking, make_front: NextExtras, family: str | None = None
 ) -> IndexReport:
-    """Change marks in the store's index, and in the family indexes below it that list the files.
+    """Change yank marks in the store's index, and in the family indexes below it that list the files.
 
-    If there is a ``family``, only its index gets the marks, and the front page of the index above it is updated. Other
-    publishers may run at the same time. The report contains only the projects of the files. Before any change, raises
-    `InputError` if the store is not a published index or if no page lists a file. Raises `StoreError` for requests that
-    the store rejects.
+    If a ``family`` is specified, only its index gets the marks, and the front page of the index above it is updated.
+    Other publishers may run at the same time. The report contains only the projects of the files. Before any change,
+    raises `InputError` if the store is not a published index or if no page lists a file. Raises `StoreError` for
+    requests that the store rejects.
     """
     names = [*yanking.yanked, *yanking.unyanked]
     projects: dict[str, set[str]] = defaultdict(set)
@@ -115,7 +115,7 @@ def _project(name: str) -> str:
 def _find_families(store: Store, stored: Collection[str]) -> list[str]:
     """Return the folders of the store that are published indexes. The main index has an empty name.
 
-    Each of them has a page of all projects. A family index without files is left out.
+    Each of them has a page of all projects. A family index without files is omitted.
     """
     folders = {posixpath.dirname(name) for name in stored if posixpath.basename(name) in PAGES}
     above = {"", *map(posixpath.dirname, folders)} & folders  # no project has a page in a folder below its own folder
@@ -123,7 +123,7 @@ def _find_families(store: Store, stored: Collection[str]) -> list[str]:
 
 
 def _is_local(folder: str, stored: Collection[str]) -> bool:
-    """Return whether `rocwheel.index.write_index` has written an index that was copied to the store."""
+    """Return whether the store contains a copy of an index that `rocwheel.index.write_index` wrote."""
     known, published = (posixpath.join(folder, name) in stored for name in (KNOWN_NAME, PUBLISHED_NAME))
     return known and not published
 
@@ -139,9 +139,9 @@ class PublishOptions(msgspec.Struct, frozen=True):
     is_dry_run: bool = False
     """Whether everything is checked but nothing is changed."""
     make_front: NextExtras | None = None
-    """A function that returns the maker of front pages. With `None`, existing front pages stay."""
+    """A function that returns the maker of front pages. With `None`, existing front pages remain."""
     cache: Path | None = None
-    """A folder for this machine's records, which avoid reading files again."""
+    """A folder for this machine's records, so that files need not be read again."""
 
 
 class PublishedFamily(msgspec.Struct, frozen=True):
@@ -174,9 +174,9 @@ class PublishReport(msgspec.Struct, frozen=True):
     families: dict[str, PublishedFamily] = {}
     """The family indexes, keyed by the name of their folder. Each index also lists the shared files."""
     leftovers: tuple[str, ...] = ()
-    """The names of other unfinished uploads on the store. Their runs were killed or are still active."""
+    """The names of other unfinished uploads in the store. Their runs were killed or are still active."""
     edited: tuple[str, ...] = ()
-    """The URLs of edited or damaged pages. They were restored, except for marks of yanked files."""
+    """The URLs of edited or damaged pages. These pages were restored, except for marks of yanked files."""
 
 
 def publish(
@@ -184,10 +184,10 @@ def publish(
 ) -> PublishReport:
     """Publish the wheels and sdists in ``dist_dir``, and return a report.
 
-    Everything is checked first: each file as in `rocwheel.index.write_index`, and against the published files. Then the
-    files are stored, then the pages of their projects are changed, and then the page of all projects. Therefore, the
-    index never lists a missing file, even if the run is killed, and a new run completes the work. Other publishers may
-    run at the same time. No file is replaced or removed, and yanked files stay yanked.
+    Everything is checked first: each file as in `rocwheel.index.write_index`, and also against the published files.
+    Then the files are stored, then the pages of their projects are changed, and then the page of all projects.
+    Therefore, the index never lists a missing file, even if the run is killed, and a new run completes the work. Other
+    publishers may run at the same time. No file is replaced or removed, and yanked files remain yanked.
 
     Before any change, raises `InputError` or `ProblemsError` for files that can't be published. Raises `StoreError` for
     requests that the store rejects.
@@ -313,8 +313,8 @@ class _Work:
     def _dated(self, family: str, index: OneIndex, stored: Mapping[str, StoredFile]) -> dict[str, list[IndexEntry]]:
         """Return the files of each project. New files have the specified date, or a date from the store's clock.
 
-        Any run on any machine that continues the work uses the same date. For a folder, the clock belongs to this
-        machine or to another machine that writes there. Dates in the future are replaced with the present date.
+        Any run on any machine that continues the work uses the same dates. For a folder, this is the clock of this
+        machine or of another machine that writes there. Dates in the future are replaced with the current date.
         """
         new = index.new()
         names = {one.entry.filename: self._layout.file(one.name) for one in self._local.groups[family]}

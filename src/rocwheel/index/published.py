@@ -1,4 +1,4 @@
-"""The contents of a project's page on a store, in both formats, which can be merged with new files."""
+"""The contents of a project's page in a store, in both formats, which can be merged with new files."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class _Read(msgspec.Struct, frozen=True):
 class RootPage:
     """The page of all projects.
 
-    ``stored`` lists the index files on the store. ``noted`` contains the projects that were noted before the files were
-    listed. Publishers note a project after both formats of the page list it.
+    ``stored`` lists the index files in the store. ``noted`` contains the projects that were recorded in the notes
+    before the files were listed. Publishers note a project after both formats of the page list it.
     """
 
     def __init__(self, store: Store, layout: Layout, stored: Collection[str], noted: Collection[str]) -> None:
@@ -70,7 +70,7 @@ class RootPage:
         self._noted = frozenset(noted)
         self._first = First(None)
         self.edited: list[str] = []
-        """The locations of pages that were rewritten because no publisher wrote them in this form."""
+        """The locations of pages that were rewritten because no publisher had written them in this form."""
 
     def read(self) -> frozenset[str]:
         """Return the listed projects. Raise `InputError` for a damaged page or a page from another program."""
@@ -190,7 +190,7 @@ class Published(msgspec.Struct, frozen=True):
     unyanked: frozenset[str] = frozenset()
     """The names of files that the JSON page lists as not yanked.
 
-    For these files, marks in the HTML page don't count.
+    For these files, marks in the HTML page are ignored.
     """
 
     def render(self, project: str) -> Page:
@@ -199,7 +199,7 @@ class Published(msgspec.Struct, frozen=True):
         return make_project_page(project, group_by_project(self.entries.values())[project], self.bases, marks)
 
     def mark(self, yanking: Yanking) -> Published:
-        """Return the page with new marks for the files that it lists."""
+        """Return the page with new yank marks for the files that it lists."""
         yanked = {name: why for name, why in yanking.yanked.items() if name in self.entries}
         unyanked = self.entries.keys() & set(yanking.unyanked)
         return msgspec.structs.replace(
@@ -209,9 +209,9 @@ class Published(msgspec.Struct, frozen=True):
         )
 
     def correct(self, times: UploadTimes) -> Published:
-        """Return the page with corrected dates: a date that is a day or more in the future becomes the present date.
+        """Return the page with corrected dates: a date that is a day or more in the future becomes the current date.
 
-        A wrong clock caused these dates. Dates that the user specified stay. The clocks of publishers may differ by
+        A wrong clock caused these dates. Dates that the user specified remain. The clocks of publishers may differ by
         less than a day.
         """
         ahead = [entry for entry in self.entries.values() if entry.upload_time >= times.now + DAY]
@@ -220,7 +220,7 @@ class Published(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, entries={**self.entries, **entries})
 
     def settle(self, names: Iterable[str]) -> Published:
-        """Return the page with HTML marks enabled again for these files, whose old marks were removed."""
+        """Return the page with HTML yank marks enabled again for these files, whose old marks were removed."""
         return msgspec.structs.replace(self, unyanked=self.unyanked.difference(names))
 
 
@@ -321,11 +321,11 @@ def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_t
 
 
 def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Mapping[str, str]) -> Published:
-    """Return the published contents with new files added. Existing entries stay.
+    """Return the published contents merged with new files. Existing entries stay.
 
-    ``bases`` contains the path to each new file, keyed by name. Raises `InputError` or `ProblemsError` for a file whose
-    contents differ from the published file with its name. Raises the same errors for a distribution that is published
-    under another file name.
+    ``bases`` contains the path to the folder of each new file, keyed by name. Raises `InputError` or `ProblemsError`
+    for a file whose contents differ from the published file with the same name. Raises the same errors for a
+    distribution that is published under another file name.
     """
     added = list(new)
     raise_all(place, list(_conflicts(place, published, added)))
@@ -337,7 +337,7 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Ma
 
 
 def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:
-    """Return whether a page must change for a file that is new, or that has no fixed hash and has a new size."""
+    """Return whether a page must change for a file: the file is new, or it has no fixed hash and its size changed."""
     return there is None or (not entry.sha256 and entry.size != there.size)
 
 
@@ -438,7 +438,7 @@ class PageReader:
     def _load_once(self, project: str) -> ReadPages:
         """Return both pages.
 
-        Raise `OutdatedError` if the HTML page has additional marks and has changed in the meantime.
+        Raise `OutdatedError` if the HTML page has additional yank marks and has changed in the meantime.
 
         Between reading the HTML page and reading the JSON page, someone may have removed the marks.
         """
@@ -467,7 +467,10 @@ class PageReader:
         return bool(published.entries) and published.render(project).html.startswith(html.data)
 
     def _parse(self, project: str, json: LoadedFile, html: LoadedFile) -> Published:
-        """Return the contents of the JSON page. If it is unreadable, use the HTML page if that is complete."""
+        """Return the contents of the JSON page.
+
+        If it is unreadable, use the HTML page, provided that it is complete.
+        """
         place = self.place(project, "json")
         try:
             if not json.data:
@@ -499,5 +502,5 @@ class PageReader:
             raise InputError(place, f"{found}, because it is gone from the store", remedy=MEND) from e
 
     def place(self, project: str, form: str) -> str:
-        """Return the URL of a page, as shown in messages. ``form`` is the format."""
+        """Return the URL of a page, in the form in which messages show it. ``form`` is the format."""
         return self._store.place(self._layout.page(project, form))

@@ -57,7 +57,7 @@ def read_local_page(page: Path) -> RawPage:
 def is_local_index(folder: Path) -> bool:
     """Return whether a folder has an index page of all projects, which lists projects or can't be read.
 
-    A page that lists distributions doesn't count, because it belongs to a project or to a folder of files.
+    A page that lists distributions doesn't count, because it is the page of a project or of a folder of files.
     """
     pages = local_pages(folder)
     return not any(map(_listed_projects, pages)) and any(map(_may_list_projects, pages))
@@ -91,7 +91,7 @@ def _may_list_projects(page: Path) -> bool:
 
 
 def _listed_projects(page: Path) -> set[str]:
-    """Return the projects that the distributions on a page belong to."""
+    """Return the projects to which the distributions on a page belong."""
     try:
         files = read_local_page(page).files
     except (OSError, UnreadablePageError):
@@ -139,7 +139,7 @@ class IndexSource:
 
     @property
     def url(self) -> str:
-        """The URL as shown in messages."""
+        """The URL in the form in which messages show it."""
         return shown_url(self.address)
 
     def projects(self) -> tuple[str, ...]:
@@ -169,7 +169,10 @@ class IndexSource:
 
 
 def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file from ``start``. If the file exceeds the listed size, stop soon after that size."""
+    """Yield the bytes of a file from ``start``.
+
+    If the file exceeds the listed size, stop soon after reaching that size.
+    """
     if is_web_url(file.url):
         return stream_web_file(file.url, start)
     store, name = open_file(file.url)
@@ -177,7 +180,10 @@ def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
 
 
 def read_text(url: str, limit: int = LARGEST_TEXT) -> bytes:
-    """Return a small file of an index. Raise `InputError` for more than ``limit`` bytes, and the store's errors."""
+    """Return the text of a small file in an index.
+
+    Raise `InputError` if the file has more than ``limit`` bytes, and the same errors as the store.
+    """
     if is_web_url(url):
         return read_web_page(url, limit=limit).data
     store, name = open_file(url)
@@ -278,7 +284,7 @@ def find_index(url: str) -> str | None:
 
 
 def raise_for_folders(urls: Iterable[str]) -> None:
-    """Raise `InputError` for a URL of the folder above an index, or `ProblemsError` for several URLs.
+    """Raise `InputError` for the URL of a folder that contains an index, or `ProblemsError` for several URLs.
 
     Call this function only after an index could not satisfy a request, because it reads the pages below.
     """
@@ -307,7 +313,7 @@ def fetch_file(
     known: KnownFile | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> bool:
-    """Download a file into ``folder`` unless a file with the right hash exists. Return whether the file was absent.
+    """Download a file into ``folder`` unless a file with the correct hash exists. Return whether the file was absent.
 
     ``known`` is the record of an earlier run. Raises `WorkError` if the existing file has different bytes, because lock
     files may contain the hash of these bytes. Also raises the same errors as `receive`.
@@ -343,7 +349,7 @@ def _is_present(path: Path, file: ListedFile, known: KnownFile | None) -> bool:
 
 
 def _nanoseconds(upload_time: str | None) -> int | None:
-    """Return the upload date, which the mirror's index lists again, or `None` if the date is malformed."""
+    """Return the upload date, which the mirror's index also lists, or `None` if the date is malformed."""
     with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00"))
         if moment.tzinfo is not None:

@@ -1,6 +1,6 @@
-"""Keeps the notes of publishers about an index, in a file next to its pages.
+"""Stores the notes of publishers about an index in a file next to its pages.
 
-For each project, the notes contain the page, and the tags with which the store lists the page's two formats. The notes
+For each project, the notes contain the page, and the tags that the store lists for the page's two formats. The notes
 also contain information about the files that no page lists. If the tags differ or the file is missing, a publisher
 reads the pages, which are authoritative. A change is repeated until no other change interferes.
 """
@@ -32,11 +32,11 @@ NOTHING = LoadedFile(b"", None)
 """Represents a file that doesn't exist."""
 ATTEMPTS = 100
 _LONGEST = 2.0
-"""The longest pause after another publisher was faster, in seconds."""
+"""The longest pause after another publisher made a change first, in seconds."""
 
 
 def until_done(attempt: Callable[[], T]) -> T:
-    """Return the result of ``attempt``, and repeat it while another publisher is faster."""
+    """Return the result of ``attempt``, and repeat it while other publishers make changes first."""
     for number in range(1, ATTEMPTS + 1):
         try:
             return attempt()
@@ -86,7 +86,7 @@ class Noted(msgspec.Struct, frozen=True):
     """The pages of a project that have the same contents in both formats."""
 
     tags: tuple[str, str]
-    """The tags with which the store lists the JSON page and the HTML page."""
+    """The tags that the store lists for the JSON page and the HTML page."""
     page: str
     """The JSON page."""
     digest: str

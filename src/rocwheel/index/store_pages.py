@@ -1,9 +1,9 @@
-"""Changes the pages of an index on a store while other publishers may change them at the same time.
+"""Changes the pages of an index in a store while other publishers may change them at the same time.
 
 The JSON page of a project is authoritative. A publisher reads this page, adds files, and replaces the page unless
 another publisher has done so in the meantime. In that case, the publisher starts over. The HTML page is generated from
-the JSON page in the same way, and is read first. So the last publisher to replace the HTML page has seen the latest
-JSON page.
+the JSON page in the same way, and is read first. Therefore, the last publisher to replace the HTML page has seen the
+latest JSON page.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Pages(PageReader):
         self.noted: dict[str, Noted] = {}
         """The notes about the pages that were read or changed."""
         self.edited: list[str] = []
-        """The locations of pages that were rewritten because no publisher wrote them in this form."""
+        """The locations of pages that were rewritten because no publisher had written them in this form."""
 
     def read(self, project: str) -> Published:
         """Return the contents of a project's page.
@@ -121,14 +121,13 @@ class Pages(PageReader):
         return any(has_changed.values())
 
     def mark(self, project: str, yanking: Yanking) -> Published:
-        """Change marks of the files that the page lists, and return the new contents.
+        """Change yank marks of the files that the page lists, and return the new contents.
 
-        A mark that is only in the HTML page is a manual edit, and counts. A mark that is being removed from both pages
-        is also only in the HTML page for a time, but must not be counted. Therefore, the removal has three steps:
+        A mark that is only in the HTML page is a manual edit, and is respected. While a mark is being removed, it is
+        also only in the HTML page for a time, but must not be respected. Therefore, the removal has three steps:
 
-        1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page counts.
-        2. The HTML page loses the mark.
-        3. The JSON page omits the value, as for every other file.
+        1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page is respected. 2. The HTML
+        page loses the mark. 3. The JSON page omits the value, as for every other file.
 
         A publisher may read the HTML page before step 2 and the JSON page after step 3. This publisher notices that the
         HTML page has changed, and reads both pages again. Changes based on older pages are rejected because the JSON
@@ -153,7 +152,7 @@ class Pages(PageReader):
         return read.html, ReadPages(read.published, read.json, html)
 
     def _has_left_json(self, project: str, read: ReadPages) -> bool:
-        """Return whether a publisher may have written this JSON page: it is noted or equals a generated page."""
+        """Return whether a publisher may have written this JSON page: it is in the notes or equals a generated page."""
         json, noted = read.json.data, self._noted.get(project)
         if read.json is NOTHING or (noted and noted.has_left(json)):
             return True
@@ -166,8 +165,8 @@ class Pages(PageReader):
     def _has_left_html(self, project: str, read: ReadPages, html: LoadedFile) -> bool:
         """Return whether a publisher may have written this HTML page, because it belongs to the JSON page in ``read``.
 
-        If the JSON page is the noted page, the HTML page must also be the noted page. A killed publisher may have left
-        an older HTML page next to a different JSON page.
+        If the JSON page is the page in the notes, the HTML page must also be the page in the notes. A killed publisher
+        may have left an older HTML page next to a different JSON page.
         """
         noted = self._noted.get(project)
         if html is NOTHING or (noted and noted.has_left_html(html.data)):
@@ -236,7 +235,7 @@ class FrontPage:
         return self._make(before.data)(content)[FRONT_PAGE]
 
     def _families(self) -> dict[str, IndexContent]:
-        """Return the noted contents of the family indexes below, including current changes by other publishers."""
+        """Return the contents of the family indexes in the notes, including current changes by other publishers."""
         layout = self._index.layout
         if not self._index.families:
             return {}
@@ -267,7 +266,8 @@ class FrontPage:
 class OneIndex:
     """The changes to an index.
 
-    The constructor reads the contents of the pages and changes nothing. It appends problems with them to ``problems``.
+    The constructor reads the contents of the pages and changes nothing. It appends problems with the pages to
+    ``problems``.
     """
 
     def __init__(
@@ -304,7 +304,7 @@ class OneIndex:
         return [*self._pages.edited, *self._root.edited, *(self._front.edited if self._front else ())]
 
     def known(self) -> dict[str, str]:
-        """Return the hashes of the listed files, keyed by their name on the store."""
+        """Return the hashes of the listed files, keyed by their name in the store."""
         found = {}
         for project, published in self.published.items():
             folder = posixpath.join("/", self._index.layout.index, project)
@@ -361,7 +361,7 @@ class OneIndex:
         return make_address(posixpath.join(page, link))
 
     def mark(self, yanking: Yanking) -> IndexReport:
-        """Change the marks of the files that pages list, and return the new contents of these projects' pages."""
+        """Change the yank marks of the files that pages list, and return the new contents of these projects' pages."""
         names = (*yanking.yanked, *yanking.unyanked)
         projects = sorted({parse_file_name(name).project for name in names})
         marked = {project: self._pages.mark(project, yanking) for project in projects}

@@ -5,7 +5,7 @@
   A file without a hash is rejected.
 * URLs must be web URLs without a user or password. From a page over https, no URL or redirect points back to http. A
   page on this machine (``file://``) or in a bucket (``s3://``) may point to any file in the same place.
-* Reasons for yanking are one line of text: control characters become spaces.
+* Reasons for yanking are a single line of text: control characters become spaces.
 * Sizes are upper limits: no more bytes are read than a page lists, or than a fixed limit if the page lists no size.
 """
 
@@ -64,7 +64,7 @@ def _known_version(page: RawPage) -> RawPage:
 
 
 LARGEST_FILE = 1 << 40
-"""The maximum size in bytes of a file whose size a page doesn't list."""
+"""The maximum size in bytes of a file whose size isn't listed on a page."""
 
 _PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
 
@@ -154,7 +154,7 @@ def _metadata_digest(raw: RawFile) -> str | None:
 def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[str, str] | None:
     """Return the name and URL of a list of wheel variants (:pep:`825`, a draft), or `None` for other files.
 
-    The list has no hash, because it only affects which files are selected. Raises `InputError` as `check_file` does.
+    The list has no hash, because it affects only which files are selected. Raises `InputError` as `check_file` does.
     """
     name = raw.filename or file_name_at(raw.url)
     if not is_index_file_name(name):
@@ -165,7 +165,7 @@ def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[st
 
 
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
-    """Return the normalized names on the page of all projects, without duplicates. Untrusted names are left out."""
+    """Return the normalized names on the page of all projects, without duplicates. Untrusted names are omitted."""
     names = (_project_name(text) for text in page.projects)
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -192,7 +192,7 @@ def _address(raw: RawFile, page_url: str, base: str) -> str:
 
 
 def project_of(name: str) -> str:
-    """Return the normalized project that a wheel or sdist belongs to, or an empty string for other file names."""
+    """Return the normalized name of a wheel's or sdist's project, or an empty string for other file names."""
     identity = _identity(name) if name.endswith(DISTRIBUTION_SUFFIXES) else None
     return identity[0] if identity else ""
 

@@ -1,8 +1,8 @@
 """Reads, writes, and chooses the upload dates of files in an index.
 
-The date of a file is the date that is specified for new files, or the date of the file's last modification. It stays
-the same while the file's bytes stay the same. Dates in the future come from a wrong clock and are replaced with the
-present. Otherwise, installers with a date limit would ignore such files for years.
+The date of a file is the date that is specified for new files, or the date of the file's last modification. It remains
+the same as long as the file's bytes don't change. Dates in the future come from a wrong clock and are replaced with the
+current date. Otherwise, installers with a date limit would ignore such files for years.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _YEAR_10000 = 253402300800 * 1_000_000
 DAY = 86_400 * 1_000_000
 """One day in microseconds."""
 _FIRST_RELEASE = 1_735_689_600 * 1_000_000
-"""A date in 2025, before the first release of rocwheel. An earlier clock is wrong, for example, if its battery died."""
+"""A date in 2025, before the first release of rocwheel.
+
+If the clock shows an earlier date, it is wrong, for example, because its battery died.
+"""
 
 
 def render_time(microseconds: int) -> str:
@@ -50,9 +53,9 @@ def parse_time(text: str) -> int:
 
 
 def parse_upload_time(text: str, now: int) -> int:
-    """Return the result of `parse_time`. Raise `InputError` for a date that is more than a day ahead of the clock.
+    """Return the same result as `parse_time`. Raise `InputError` for a date that is more than a day ahead of the clock.
 
-    One day is allowed because of other time zones and slow clocks. If the clock is not set, any date is allowed.
+    One day is allowed because of different time zones and slow clocks. If the clock is not set, any date is allowed.
     """
     moment = parse_time(text)
     if now >= _FIRST_RELEASE and moment > now + DAY:
@@ -77,8 +80,9 @@ def _no_time(text: str) -> InputError:
 def read_clock(now: int, given: int | None) -> UploadTimes:
     """Return the rules for dates based on the clock ``now``, in microseconds since 1970.
 
-    ``given`` is the date of new files, if the user specified one. If the clock is before the first release of rocwheel,
-    all dates of an index would seem to be in the future. Raises `InputError` for such a clock unless a date is given.
+    ``given`` is the date of new files, if the user specified one. If the clock is set to a date before the first
+    release of rocwheel, all dates in an index would seem to be in the future. Raises `InputError` for such a clock
+    unless a date is specified.
     """
     if now >= _FIRST_RELEASE:
         return UploadTimes(now, given)
@@ -91,7 +95,7 @@ def read_clock(now: int, given: int | None) -> UploadTimes:
 
 
 def choose_upload_time(given: str | None, environment: Mapping[str, str], now: int) -> int | None:
-    """Return the date of all new files: the given date, or SOURCE_DATE_EPOCH, or `None` if neither is set.
+    """Return the date of all new files: the specified date, or SOURCE_DATE_EPOCH, or `None` if neither is set.
 
     Raises `InputError` for an invalid date, and for a SOURCE_DATE_EPOCH that is not a number of seconds.
     """

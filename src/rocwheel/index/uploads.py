@@ -1,4 +1,4 @@
-"""Finds files to publish, their locations on a store, and the files that already exist there."""
+"""Finds files to publish, their locations in a store, and the files that already exist there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str) -> None:
-    """Raise `TakenError` unless a file on the store has this hash and, if known, this size.
+    """Raise `TakenError` unless a file in the store has this hash and, if known, this size.
 
     If the store has a hash for the file, that hash is trusted. Otherwise, the file is read.
     """
@@ -79,13 +79,13 @@ def _other(store: Store, name: str, difference: str) -> TakenError:
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The folders on a store, relative to its URL.
+    """The folders in a store, relative to its URL.
 
     They are the same as for `rocwheel index packages/dist` in ``packages``.
     """
 
     index: str = "simple"
-    """The folder of the index. Empty for the store itself."""
+    """The folder of the index. Empty if the index is in the store's root folder."""
     files: str = "dist"
     """The folder of the distributions and their core metadata. Each family has a subfolder with its name."""
 
@@ -103,11 +103,11 @@ class Layout(msgspec.Struct, frozen=True):
         return Layout(posixpath.join(self.index, family).rstrip("/"), self.files)
 
     def file(self, name: str) -> str:
-        """Return the name of a distribution on the store."""
+        """Return the name of a distribution in the store."""
         return posixpath.join(self.files, name)
 
     def page(self, project: str, form: str) -> str:
-        """Return the name of a page on the store. An empty project means the page of all projects."""
+        """Return the name of a page in the store. An empty project means the page of all projects."""
         return posixpath.join(self.index, project, f"index.{form}")
 
     def beside(self, project: str, name: str) -> str:
@@ -120,12 +120,12 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class StoredIndex(msgspec.Struct, frozen=True):
-    """An index on a store, with the information that is available before any page is read."""
+    """An index in a store, with the information that is available before any page is read."""
 
     store: Store
     layout: Layout
     stored: Mapping[str, StoredFile]
-    """The files of the index on the store, which were listed after the notes were read."""
+    """The files of the index in the store, which were listed after the notes were read."""
     notes_file: NotesFile
     family: str = ""
     """The family of the index. Empty for the main index."""
@@ -148,7 +148,7 @@ class Upload(msgspec.Struct, frozen=True):
     """A distribution that was read."""
 
     name: str
-    """The path below the folder of distributions, both locally and on the store."""
+    """The path below the folder of distributions, both locally and in the store."""
     path: Path
     entry: IndexEntry
     stamp: FileStamp
@@ -164,14 +164,14 @@ class Local(msgspec.Struct, frozen=True):
 
     @property
     def uploads(self) -> dict[str, Upload]:
-        """The files to upload, keyed by their name on the store."""
+        """The files to upload, keyed by their name in the store."""
         return {upload.name: upload for group in self.groups.values() for upload in group}
 
 
 def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
     """Return the distributions in a folder and in its family folders, as `write_indexes` defines them.
 
-    ``cache`` is the folder with the records of earlier runs. Files that are certainly unchanged are not read again.
+    ``cache`` is the folder with the records of earlier runs. Files that are definitely unchanged are not read again.
     Raises all problems with the files, and `InputError` for a folder without distributions.
     """
     # The files in the folder itself have an empty key, and the files in its family folders have the family's name.
@@ -222,7 +222,7 @@ def _write_cache(cache: Path, files: dict[str, KnownFile]) -> None:
 Item = TypeVar("Item")
 
 AT_ONCE = 16
-"""The maximum number of small requests at the same time. Each of them mostly waits for an answer."""
+"""The maximum number of small requests at the same time. Each request mostly waits for a response."""
 _LARGE_AT_ONCE = 6
 """The maximum number of large files at the same time. Each file may need 32 MiB of memory."""
 _LARGE = 4 << 20
@@ -241,7 +241,7 @@ def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
 def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
     """Return the names of unfinished uploads from other runs, except uploads of the files in ``uploads``.
 
-    Their runs are active or were killed. When the files in ``uploads`` are uploaded, their unfinished uploads are
+    Their runs are still active or were killed. When the files in ``uploads`` are uploaded, their unfinished uploads are
     removed.
     """
     own = {upload.entry.sha256 for upload in uploads}
@@ -255,8 +255,8 @@ def find_missing(
     """Return the uploads whose file or core metadata is absent from the store.
 
     ``stored`` contains the existing files, keyed by name. ``known`` contains the hashes that pages list, keyed by the
-    name on the store. These files need no request. Raises `TakenError` or `ProblemsError` if existing files or core
-    metadata have different bytes.
+    name in the store. No request is necessary for these files. Raises `TakenError` or `ProblemsError` if existing files
+    or core metadata have different bytes.
     """
     missing, doubtful = [], []
     for upload in uploads:
@@ -281,7 +281,7 @@ def find_missing(
 
 
 class _Promise(msgspec.Struct, frozen=True):
-    """A file that must be on the store."""
+    """A file that must be in the store."""
 
     name: str
     size: int | None

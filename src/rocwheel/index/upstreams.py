@@ -1,7 +1,7 @@
 """Reads the list of indexes that an index of links combines, and chooses the files from each of them.
 
 A TOML file lists the indexes in order of precedence. A project belongs to the first index whose patterns match its
-name, even if that index doesn't have the project. Otherwise, anyone who can write to a later index could add a newer
+name, even if that index doesn't contain the project. Otherwise, anyone who can write to a later index could add a newer
 version (dependency confusion, :pep:`708`). Only projects in ``pool`` come from all indexes whose patterns match.
 """
 
@@ -86,7 +86,7 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     def matches(self, project: str) -> bool:
         """Return whether the patterns of the index match a project's normalized name.
 
-        An earlier index may still own the project.
+        The project may nevertheless belong to an earlier index.
         """
         return any(fnmatchcase(project, pattern) for pattern in self.patterns)
 
@@ -261,7 +261,10 @@ def _by_project(files: Iterable[ListedFile], problems: list[RocwheelError]) -> d
 
 
 def _quoted(file: ListedFile) -> ListedFile:
-    """Return a file whose URL has only ASCII characters. Raise `InputError` if the URL must not be on a public page."""
+    """Return a file whose URL has only ASCII characters.
+
+    Raise `InputError` if the URL must not be published on a page.
+    """
     parts = urlsplit(file.url)
     if parts.query:
         found = "has a query in its URL, which may contain a password"

@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 def locked_index(output: Path) -> Iterator[None]:
     """Lock an index during the block, and wait for another run if necessary.
 
-    Raises `WorkError` as `locked_folder` does.
+    Raises the same `WorkError` as `locked_folder`.
 
     The index of a family shares the lock of the index above it, because a run for that index writes both indexes. Other
     code checks whether the folder's path is free.
@@ -122,7 +122,7 @@ class IndexOptions(msgspec.Struct, frozen=True):
     progress: Progress = SILENT
     """The progress of reading the distributions."""
     upload_time: int | None = None
-    """The date of all new files, in microseconds since 1970, or `None` for the last modification of each file."""
+    """The date of all new files, in microseconds since 1970, or `None` for the last modification date of each file."""
     extras: Extras = no_extras
     """A function that generates additional files from the contents of the index."""
     family: str = ""
@@ -136,7 +136,7 @@ class IndexOptions(msgspec.Struct, frozen=True):
     machine: tuple[str, ...] = ()
     """The GPU targets of the machines for which the index lists wheel variants (a draft). Empty means any machine."""
     left_out: frozenset[str] = frozenset()
-    """The names of distributions in the folders that the index doesn't list."""
+    """Names of distributions to omit from the index, even though they are in its folders."""
     write_families: WriteFamilies = _no_families
     """A function that is called when the pages of projects are complete, before pages link to family indexes."""
     readers: Readers | None = None
@@ -144,15 +144,15 @@ class IndexOptions(msgspec.Struct, frozen=True):
 
 
 def default_output(dist_dir: Path) -> Path:
-    """Return the default absolute path for the index of ``dist_dir``. Neighboring folders have different defaults."""
+    """Return the default absolute path for the index of ``dist_dir``. Sibling folders have different defaults."""
     folder = dist_dir.resolve()
     return folder.parent / ("simple" if folder.name in ("dist", "") else f"simple-{folder.name}")
 
 
 def choose_output(dist_dirs: Sequence[Path], output: Path | None) -> Path:
-    """Return the folder for an index: the given folder, or the default for a single folder.
+    """Return the folder for an index: the specified folder, or the default for a single folder.
 
-    Raises `InputError` if there is neither.
+    Raises `InputError` if neither is available.
     """
     if output is None and len(dist_dirs) != 1:
         option, found = "--output", "is missing"
@@ -192,7 +192,7 @@ def find_standing(
     listed: Iterable[Listed],
     projects: Mapping[str, Iterable[IndexEntry]],
 ) -> dict[str, KnownProject]:
-    """Return the projects whose pages and listed files are certainly unchanged since the last run."""
+    """Return the projects whose pages and listed files are definitely unchanged since the last run."""
     beside = {source.placer: source.listing.beside for source in sources}
     stale = {
         one.known.entry.project
@@ -211,9 +211,9 @@ def find_standing(
 
 
 def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str], families: Iterable[str]) -> bool:
-    """Return whether the page of all projects certainly lists these projects and families.
+    """Return whether the page of all projects definitely lists these projects and families.
 
-    If so, the page is unchanged since the last run.
+    In that case, the page is unchanged since the last run.
     """
     root = known.root if known.is_finished else None
     if not (root and root.stamps and root.files == tuple(families)):
@@ -431,7 +431,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         return placed
 
     def _unlist_replaced(self) -> _Pages:
-        """Remove files from pages that list different bytes, before the new bytes get into the index."""
+        """Remove files from pages that list different bytes, before the new bytes are added to the index."""
         pages = _Pages({}, [])
         holds_files = any(source.placer.holds_files for source in self.sources)
         for project, entries in self.plan.changed.items() if holds_files else ():
@@ -518,8 +518,8 @@ def write_index(
     Each page is replaced atomically, after the files that it lists and before the page that lists it. Therefore, a
     reader sees either the old or the new state of a project. Files are removed after the pages that listed them. Core
     metadata is next to each file as ``FILE.metadata``. Only files from earlier runs are replaced or removed. Files that
-    earlier runs have read are read again only if they have changed. Yanked files stay yanked unless ``options`` changes
-    their marks. If another run is writing the same index, this run waits.
+    earlier runs have read are read again only if they have changed. Yanked files remain yanked unless ``options``
+    changes their marks. If another run is writing the same index, this run waits.
 
     Raises `ProblemsError` with all problems in the folders before anything is written. If ``unread`` is a list,
     problems with individual files are appended to it instead, and the index lists the other files. Raises `InputError`
@@ -537,7 +537,7 @@ def write_locked_index(
     options: IndexOptions | None = None,
     unread: list[RocwheelError] | None = None,
 ) -> WrittenIndex:
-    """Write an index as `write_index` does. This process must have locked the index."""
+    """Write an index in the same way as `write_index`. This process must have locked the index."""
     options = options or IndexOptions()
     folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
     with rare_collections():
@@ -570,7 +570,7 @@ def _write(
 
 @contextmanager
 def _naming_full_disk(output: Path) -> Iterator[None]:
-    """Convert an error about a full disk into an error that contains the index, its disk, and the reason."""
+    """Convert an error about a full disk into an error that mentions the index, its disk, and the reason."""
     try:
         yield
     except WorkError as e:
@@ -604,7 +604,7 @@ def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) 
 
 
 def _comparable(known: KnownIndex, sources: Sequence[Source], options: IndexOptions) -> KnownIndex:
-    """Return the records without pages for other folders or machines, because those pages link elsewhere."""
+    """Return the records without pages for other folders or machines, because the links in those pages differ."""
     same = (known.folders, known.machine) == (tuple(source.prefix for source in sources), options.machine)
     return known if same else msgspec.structs.replace(known, projects={}, root=None)
 

@@ -33,7 +33,7 @@ def change_marks_of(
     make: Callable[[list[str]], Yanking],
     new_progress: Callable[[], Progress] = lambda: SILENT,
 ) -> Iterator[tuple[str, IndexReport, list[str]]]:
-    """Change the marks of files in their indexes, or in the index at ``output``.
+    """Change the yank marks of files in their indexes, or in the index at ``output``.
 
     Yield each index, its report, and the names of the files.
 
@@ -120,7 +120,7 @@ def _is_elsewhere(place: str) -> bool:
 
 
 def _is_of_folders(folder: Path) -> bool:
-    """Return whether the index was written from folders, which are read again, and not published."""
+    """Return whether the index was generated from folders, which are read again, rather than published."""
     return (folder / KNOWN_NAME).is_file()
 
 

@@ -33,7 +33,7 @@ class Yanking(msgspec.Struct, frozen=True):
     """
 
     def among(self, names: Collection[str]) -> Yanking:
-        """Return the marks for these files."""
+        """Return the yank marks for these files."""
         yanked = {name: reason for name, reason in self.yanked.items() if name in names}
         return Yanking(yanked, tuple(name for name in self.unyanked if name in names))
 
@@ -47,8 +47,8 @@ NAME_REMEDY = "Specify the name of a wheel or sdist {}."
 def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
     """Return the reasons for yanking the files that the pages of projects mark as yanked, keyed by file name.
 
-    A mark in either format counts. Someone may have edited the pages. Invalid or unreadable pages have no marks. Raises
-    `InputError` for a failing disk.
+    A mark in either format is sufficient. Someone may have edited the pages. Invalid or unreadable pages have no marks.
+    Raises `InputError` if the disk fails.
     """
     found: dict[str, str] = {}
     for project in projects:
@@ -79,9 +79,11 @@ def yanked_among(files: Collection[RawFile]) -> dict[str, str]:
 def change_yanked(
     present: Mapping[str, str], yanking: Yanking, names: Collection[str], folder: Path | str
 ) -> dict[str, str]:
-    """Return the marks after a change. Raise `InputError` for a file that is not one of the ``names`` in ``folder``.
+    """Return the yank marks after a change.
 
-    If ``folder`` is a string, it is the location of an index, such as its URL. Marks of files that are gone are
+    Raise `InputError` for a file that is not one of the ``names`` in ``folder``.
+
+    If ``folder`` is a string, it is the location of an index, such as its URL. Marks of files that no longer exist are
     dropped.
     """
     raise_all(str(folder), list(_problems(yanking, names, folder)))
@@ -110,9 +112,9 @@ def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> I
 def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Yanking]:
     """Return the changes in each index. ``listed`` contains the addresses of each index's files, keyed by name.
 
-    Families can have different files with the same name. A mark goes only to the indexes that list the specified file,
-    or to all indexes for a plain name. Raises `InputError` for a file that no index lists, if other files have its
-    name.
+    Families can contain different files with the same name. A mark goes only to the indexes that list the specified
+    file, or to all indexes for a plain name. Raises `InputError` for a file that no index lists, if other files have
+    the same name.
     """
     asked = {*yanking.yanked, *yanking.unyanked}
     here = {name: {address for files in listed.values() for address in files.get(name, ())} for name in asked}

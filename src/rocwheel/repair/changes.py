@@ -36,7 +36,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def run_path_changes(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath]) -> list[Change]:
-    """Return the changes to the run paths and segments of a wheel's files. ``edits`` is keyed by member name."""
+    """Return the changes to the run paths and segments of a wheel's files. The keys of ``edits`` are member names."""
     by_member = {file.member: file for file in files}
     return [change for name, edit in edits.items() for change in _changes_of(by_member[name], edit)]
 
@@ -53,7 +53,7 @@ def _changes_of(file: InstalledFile, edit: SetRunpath) -> Iterator[Change]:
 
 
 def _run_path_change(file: InstalledFile, edit: SetRunpath) -> Change:
-    """Return the change to a run path. If a file has a run path under each tag, the change shows both run paths."""
+    """Return the change to a run path. If a file has both an RPATH and a RUNPATH, the change shows both."""
     assert file.elf is not None
     values = {"RPATH": file.elf.rpath, "RUNPATH": file.elf.runpath}
     found = {tag: value for tag, value in values.items() if value is not None}
@@ -79,7 +79,10 @@ def metadata_changes(
 
 
 def record_changes(owner: Distribution, files: Sequence[InstalledFile]) -> list[Change]:
-    """Return the hashes in RECORD that are correct but misspelled. A wheel with another error isn't repaired."""
+    """Return the hashes in RECORD that are correct but incorrectly formatted.
+
+    A wheel with another error isn't repaired.
+    """
     name = f"{owner.dist_info}/RECORD"
     return [Change(name, _AGAIN, problem.found, "") for problem in wheel_record_problems(owner, files)]
 
@@ -109,15 +112,15 @@ def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
 
 _MINOR = 2
 _SDK = ("rocm-sdk-core", "rocm-sdk-libraries")
-"""The packages whose version ``_rocm_init.py`` can check. It uses the first given package."""
+"""The packages whose version ``_rocm_init.py`` can check. The module uses the first of these packages that is given."""
 
 
 def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> str:
     """Return the requirement for a distribution that ``owner`` uses, with the version that ``pin`` selects.
 
-    With ``release``, an SDK package that isn't given gets the release of the assumed layout. A given pre-release is the
-    minimum version, because installers skip pre-releases that no requirement mentions. Raises `InputError` if ``pin``
-    needs the version of a package that isn't given or has no valid version.
+    With ``release``, an SDK package that isn't given gets the specifier for the release of the assumed layout. A given
+    pre-release becomes the minimum version, because installers skip pre-releases that no requirement mentions. Raises
+    `InputError` if ``pin`` requires the version of a package that isn't given or has no valid version.
     """
     is_given = any(other.name == name for other in tree.distributions)
     if pin == "release":

@@ -40,7 +40,7 @@ class VersionCheck(msgspec.Struct, frozen=True):
     """The required version of the installed SDK."""
 
     text: str
-    """The version for users and for ``rocm_sdk``, which accepts ``*`` for any version."""
+    """The version in messages to users and in the call to ``rocm_sdk``, which accepts ``*`` for any version."""
     pattern: str = ""
     """A regular expression that replaces ``text`` in the check, if ``rocm_sdk`` itself doesn't support such a check."""
     fails: bool = True
@@ -48,7 +48,7 @@ class VersionCheck(msgspec.Struct, frozen=True):
 
 
 def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the short names of the needed SDK libraries in load order, and the SONAMEs without short names.
+    """Return the short names of the required SDK libraries in load order, and the SONAMEs without short names.
 
     The order is the order of the files' NEEDED entries. Each library finds its own dependencies through its own run
     path.
@@ -64,7 +64,7 @@ def initializer_member(
 ) -> dict[str, str]:
     """Return the module's text, keyed by its member name.
 
-    Return an empty dictionary if the wheel already has the module.
+    Return an empty dictionary if the wheel already contains the module.
 
     Raises `InputError` for a wheel without a Python package for the module, and for a wheel with a different module of
     that name.
@@ -89,7 +89,7 @@ def initializer_member(
 
 
 def _package_folder(loadable: Iterable[InstalledFile]) -> str:
-    """Return the folder of the first package with a library, which gets the module, or an empty string."""
+    """Return the folder of the first package with a library, where the module is added, or an empty string."""
     folders = (posixpath.dirname(file.path) for file in loadable)
     packages = (folder for folder in folders if all(part.isidentifier() for part in folder.split("/")))
     return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
@@ -98,7 +98,7 @@ def _package_folder(loadable: Iterable[InstalledFile]) -> str:
 def render_initializer(names: Sequence[str], check: VersionCheck | None = None, others: Sequence[str] = ()) -> str:
     """Return the module's text.
 
-    ``others`` are libraries without a name in ``rocm_sdk``. A comment in the module lists them.
+    ``others`` are libraries that have no short name in ``rocm_sdk``. A comment in the module lists them.
     """
     lines = "".join(f'        "{name}",\n' for name in names)
     left = (

@@ -98,7 +98,10 @@ _INSTEAD = "is for {}: {}. To use the SDK's packages for every library that they
 
 
 def assumed_version_note(requirement: str, *, is_open: bool) -> str:
-    """Return a note about the requirement for a package that isn't given. With ``is_open``, it has no version."""
+    """Return a note about the requirement for a package that isn't given.
+
+    If ``is_open`` is true, the requirement has no version.
+    """
     if any(requirement == folder.distribution for folder in known_package_folders()):
         return _OPEN_PACKAGE.format(requirement)
     releases = f"ROCm {' and '.join(map(str, layout_releases()))}"
@@ -126,14 +129,14 @@ def windows_note(owner: Distribution, files: Iterable[InstalledFile]) -> str:
 
 
 def unknown_names_note(paths: Sequence[str]) -> str:
-    """Return a note about files that open unknown libraries and therefore keep folders, or an empty string."""
+    """Return a note about files that open unknown libraries and therefore retain folders, or an empty string."""
     opens, whose = ("opens", "its") if len(paths) == 1 else ("open", "their")
     found = f"{count(len(paths), 'file')} {opens}"
     return _UNKNOWN.format(found, whose, first_of(paths)) if paths else ""
 
 
 def build_folders_note(run_paths: Iterable[str]) -> str:
-    """Return a note about folders on the build machine that repaired run paths keep, or an empty string."""
+    """Return a note about folders on the build machine that remain in repaired run paths, or an empty string."""
     found = [[entry for entry in split_run_path(value) if _is_of_build(entry)] for value in run_paths]
     folders = dict.fromkeys(entry for entries in found for entry in entries)
     files = sum(map(bool, found))
@@ -141,7 +144,10 @@ def build_folders_note(run_paths: Iterable[str]) -> str:
 
 
 def _is_of_build(entry: str) -> bool:
-    """Return whether an entry points to a folder on the build machine. ``$ORIGIN`` entries point to packages."""
+    """Return whether a run path entry points to a folder on the build machine.
+
+    ``$ORIGIN`` entries point to packages.
+    """
     return is_build_folder(entry) and not is_origin_relative(entry)
 
 

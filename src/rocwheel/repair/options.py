@@ -17,13 +17,13 @@ Pin = Literal["release", "none", "minor", "exact"]
 """How added requirements specify a version.
 
 ``minor``: for example, ``==1.2.*``. ``exact``: for example, ``==1.2.3``. ``release``: the same as ``minor`` for a given
-package, and otherwise the ROCm release of the assumed layout (``==7.*``). ``none``: no version, unless run paths drop
-folders because the package contains their libraries.
+package; for any other package, the ROCm release of the assumed layout (``==7.*``). ``none``: no version, unless folders
+are removed from run paths because the package contains their libraries.
 """
 
 
 class RepairOptions(msgspec.Struct, frozen=True):
-    """The options of a repair. ``dlopen`` are libraries that every file in the wheel may open by name."""
+    """The options of a repair. ``dlopen`` lists libraries that every file in the wheel may open by name."""
 
     tag: RunpathTag | None = None
     """The tag of all run paths, or `None` to keep their tags (see `rocwheel.repair.repair_plan.RepairPlanner`)."""
@@ -36,7 +36,7 @@ class RepairOptions(msgspec.Struct, frozen=True):
     toolkit: ToolkitOption = "auto"
     """The toolkit that provides the wheels' ROCm libraries (`rocwheel.audit.wheel_toolkits`)."""
     keep: bool = False
-    """Whether run paths keep every folder that might contain libraries (`Toolkit.keeps`)."""
+    """Whether run paths retain every folder that might contain libraries (`Toolkit.keeps`)."""
     settings: AuditSettings = AuditSettings()
     """The audit's settings: additional system libraries, and libraries that files open by name."""
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile
 
 _OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen")
-"""Rules whose facts are a library's name and, if another file loads the library, the path of that file."""
+"""Rules whose findings contain a library's name and, if another file loads the library, the path of that file."""
 
 _INHERITED = "inherited-run-path"
 _RULES = (
@@ -112,10 +112,10 @@ class RepairedTree:
         return found is not None and _is_kept_on_purpose(found, toolkit)
 
     def kept_for_system(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-        """Return the libraries that a wheel's files find only through intentionally kept paths.
+        """Return the libraries that a wheel's files find only through intentionally retained run path entries.
 
-        Keys are paths in site-packages. Users who choose the system as the toolkit request every such path. A wheel
-        whose libraries belong to another toolkit requests the paths to that toolkit.
+        Keys are paths in site-packages. Users who choose the system as the toolkit request every such entry. If a
+        wheel's libraries belong to another toolkit, the entries for that toolkit are considered requested.
         """
         toolkit = self.toolkits.get(owner.source)
         if toolkit is None or not toolkit.is_systems:

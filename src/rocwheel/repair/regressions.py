@@ -1,16 +1,17 @@
 """Compares the libraries that files find before and after a repair, and detects lost libraries.
 
-Packages share some folders, such as ``nvidia/cu13/lib``. On a user's machine, these folders can contain more files.
+Packages share some folders, such as ``nvidia/cu13/lib``. On a user's machine, these folders can contain additional
+files.
 
-A file certainly finds a library in the wheel itself, in a given package that the wheel requires, and among the
-libraries that every system has. Any other folder in a run path may have the library: a host folder such as
-``/opt/rocm/lib``, and the folder of a package that isn't given, isn't required, or shares its folder.
+It is certain that a file finds a library in the wheel itself, in a given package that the wheel requires, or among the
+libraries that every system has. Any other folder in a run path might contain the library: a host folder such as
+``/opt/rocm/lib``, or the folder of a package that isn't given, isn't required, or shares its folder.
 
-Two kinds of folders contain no other libraries: folders of entries that provably point nowhere
+Two kinds of folders contain no other libraries: folders of entries that provably lead to no file
 (`rocwheel.environment.run_path_entries.leads_nowhere`), and folders that belong to only one given package.
 
-If a process loads a library from a different place than before, two things can be lost. The new copy might not find its
-dependencies. Other files may have found libraries only because the old copy had loaded them.
+If a process loads a library from a different location than before, it can lose libraries in two ways. The new copy
+might not find its dependencies. Other files may have found libraries only because the old copy had loaded them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def is_own_folder(subject: Subject, folder: str) -> bool:
 
 
 def has_nothing_to_open(subject: Subject, folder: str, opener: str) -> bool:
-    """Return whether the file at ``opener`` can't open any library by name in one distribution's folder.
+    """Return whether the file at ``opener`` can't open any library by name in the folder of a distribution.
 
     Python opens imported modules by their full paths.
     """
@@ -83,9 +84,9 @@ class CandidateFolders(msgspec.Struct, frozen=True):
 
     is_sure: bool
     folders: Mapping[str, str]
-    """Absolute folders that may have the library, in the loader's order, each with its text (`folder_words`).
+    """Absolute folders that may contain the library, in the loader's order, each with its description (`folder_words`).
 
-    Folders after a folder that certainly has the library don't count.
+    Folders after a folder that definitely contains the library don't count.
     """
 
     def keep(self, before: CandidateFolders) -> bool:
@@ -98,7 +99,7 @@ def candidate_folders(
 ) -> CandidateFolders:
     """Return the folders in which an object in a process may find a library, regardless of earlier loads.
 
-    ``sure`` contains the names of the distributions that are certainly installed with the wheel.
+    ``sure`` contains the names of the distributions that are definitely installed with the wheel.
     """
     elf = process.file.elf
     machine = elf.machine if elf else 0
@@ -121,23 +122,23 @@ def candidate_folders(
 
 
 def opened_folders(subject: Subject, process: Process, requester: int) -> Mapping[str, str]:
-    """Return the folders that an object searches for libraries that it opens by name, each with its text."""
+    """Return the folders that an object searches for libraries that it opens by name, each with its description."""
     return process.loader.folders(requester, _known_to(subject).alive)
 
 
 def inheritable_folders(subject: Subject, process: Process, requester: int) -> Mapping[str, str]:
-    """Return the folders that all libraries loaded by an object search, each with its text."""
+    """Return the folders that all libraries loaded by an object search, each with its description."""
     return process.loader.folders(requester, _known_to(subject).alive, inherited=True)
 
 
 class _Known:
-    """The folders of all run paths in an environment that may contain a library."""
+    """The folders in all run paths in an environment that may contain a library."""
 
     def __init__(self, subject: Subject) -> None:
         self.alive = KnownFolders(_describe)
-        """Folders that don't provably lead nowhere."""
+        """Folders for which it isn't proved that they contain no library."""
         self.possible = KnownFolders(partial(_describe_possible, proxy(subject)))
-        """Those of these folders that may contain a library that isn't given."""
+        """The subset of these folders that may contain a library that isn't given."""
 
 
 def _describe(entry: str, searched: str) -> tuple[str, str] | None:
@@ -159,9 +160,10 @@ def _known_to(subject: Subject) -> _Known:
 
 
 def folder_words(entry: str, folder: str) -> str:
-    """Return the text for the folder of a run path entry.
+    """Return the description of the folder of a run path entry.
 
-    The text is the path in site-packages, or the entry itself, because the location of site-packages is only assumed.
+    The description is the path in site-packages, or the entry itself, because the location of site-packages is only
+    assumed.
     """
     inside = folder.removeprefix(f"{SITE}/")
     return entry if inside == folder or "$" in inside else inside
@@ -169,7 +171,7 @@ def folder_words(entry: str, folder: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _is_dead(entry: str, folder: str) -> bool:
-    """Return whether an entry with this folder provably points to no library."""
+    """Return whether a run path entry for this folder provably leads to no library."""
     place = posixpath.relpath(folder, SITE)
     return leads_nowhere(f"$ORIGIN/{place}" if is_origin_relative(entry) else entry, "")
 
@@ -180,25 +182,26 @@ def _folder(path: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _outer(folder: str) -> str:
-    """Return the folder of a run path entry. ``folder`` may be its subfolder for newer processors."""
+    """Return the folder of a run path entry. ``folder`` may be a subfolder of it for newer processors."""
     return posixpath.normpath(folder.partition(_HWCAPS)[0])
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The place where a file finds a library."""
+    """The location where a file finds a library."""
 
     library: str
     where: Literal["wheel", "package", "system", "kept", "nothing"]
-    """``kept``: only in folders of the old run path, on machines that have the library in one of these folders."""
+    """``kept``: only in folders from the old run path, on machines where one of these folders contains the library."""
     place: str = ""
-    """The name of the package, the folder in the wheel, or the kept folders, separated by colons.
+    """The name of the package, the folder in the wheel, or the retained folders, separated by colons.
 
-    Kept folders are relative to site-packages. Folders outside of site-packages are written as in the run path.
+    Retained folders are relative to site-packages. Folders outside of site-packages are written in the same way as in
+    the run path.
     """
 
 
 def resolve_libraries(subject: Subject, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-    """Return the libraries that a wheel's loadable files need or open, with their places, keyed by member name."""
+    """Return the libraries that a wheel's loadable files need or open, and their locations, keyed by member name."""
     resolved = {}
     for process in subject.processes:
         if process.file.distribution == owner.source:
@@ -236,24 +239,24 @@ def _is_at_hand(subject: Subject, folder: str) -> bool:
 
 
 class Regression(msgspec.Struct, frozen=True):
-    """A library that a file may find only through an old run path."""
+    """A library that a file may be able to find only through an old run path."""
 
     user: str
     """The path of the file that searches for the library, relative to site-packages."""
     name: str
-    """The name of the library. Empty means any library that the file opens by name at run time."""
+    """The name of the library. Empty for any library that the file opens by name at run time."""
     folders: tuple[str, ...]
-    """The folders that may have the library, but that the file no longer searches (`folder_words`)."""
+    """The folders that may contain the library but that the file no longer searches (`folder_words`)."""
     edited: tuple[str, ...]
     """The sources of the edited files whose run paths cause the regression. There is at least one."""
     is_inherited: bool = False
-    """Whether the file finds the library, but the library no longer inherits the RPATH to its own dependencies."""
+    """Whether the file still finds the library, but the library no longer inherits the RPATH for its dependencies."""
     brought_by: str = ""
     """The name of another library in these folders that may have loaded the library, or an empty string."""
 
     @property
     def words(self) -> str:
-        """The lost library, and the folders that the file no longer searches."""
+        """A description of the lost library and of the folders that the file no longer searches."""
         wanted, user = self.name or "the libraries that it opens by name", path_in_package(self.user, "")
         places = ", ".join(self.folders) or "a package"
         if self.is_inherited:
@@ -264,7 +267,7 @@ class Regression(msgspec.Struct, frozen=True):
 
 
 class ProcessPair(msgspec.Struct, frozen=True):
-    """The process that begins with a file, before and after the edits."""
+    """A process that starts with a file, before and after the edits."""
 
     old: Process
     new: Process
@@ -281,7 +284,7 @@ class Comparison(msgspec.Struct, frozen=True):
     def start(self, file: InstalledFile) -> ProcessPair | None:
         """Load a file before and after the edits.
 
-        Return `None` if the file loads no edited file, because nothing changes.
+        Return `None` if the file loads no edited file, because nothing changes in this case.
         """
         old = self.before.start(file)
         if not self.edited_at(place_of(held.library) for held in old.loader.objects):
@@ -289,13 +292,13 @@ class Comparison(msgspec.Struct, frozen=True):
         return ProcessPair(old, self.after.start(self.after.tree.by_source[file.source]))
 
     def edited_at(self, places: Iterable[str]) -> tuple[str, ...]:
-        """Return the distinct sources of the edited files at these places."""
+        """Return the distinct sources of the edited files at these locations."""
         files = (self.before.tree.by_path.get(place) for place in places)
         return tuple(dict.fromkeys(file.source for file in files if file is not None and file.source in self.edited))
 
 
 def scope_places(process: Process, index: int) -> tuple[str, ...]:
-    """Return the places of the files whose run paths affect an object's searches, starting with its own place."""
+    """Return the locations of the files whose run paths affect an object's searches, the object's location first."""
     objects = process.loader.objects
     elf = objects[index].library.elf
     is_alone = elf is not None and elf.run_path_tag is RunpathTag.RUNPATH
@@ -304,7 +307,7 @@ def scope_places(process: Process, index: int) -> tuple[str, ...]:
 
 
 def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
-    """Yield libraries that an object lacks if it replaces another given library that lacked none.
+    """Yield the missing libraries of an object that replaces another given library without missing libraries.
 
     If a package's library replaces a library on the machine, this function assumes that the machine's library found its
     dependencies.
@@ -333,10 +336,10 @@ def dropped_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[R
 
 
 def preceded_regressions(comparison: Comparison, pair: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
-    """Yield libraries that objects in both processes need, but that aren't given and that no other object loaded.
+    """Yield libraries that objects in both processes need, but that aren't given and that no other object has loaded.
 
-    Before the edits, another object that needs the library came first. It may have found the library in folders that
-    only this object searches.
+    Before the edits, another object that needs the library came first. That object may have found the library in
+    folders that no other object searches.
     """
     old, new = _lacking(pair.old), _lacking(pair.new)
     for name in (name for name, users in old.items() if [*users] != [*new.get(name, ())]):
@@ -354,7 +357,7 @@ def preceded_regressions(comparison: Comparison, pair: ProcessPair, sure: Collec
 
 
 def _lacking(process: Process) -> dict[str, dict[str, int]]:
-    """Return each missing name with the identities and indexes of the objects that search for it."""
+    """Return each missing library name, with the identities and indexes of the objects that search for it."""
     lacking: dict[str, dict[str, int]] = {}
     for search in process.loader.searches:
         if search.found is None:
@@ -364,10 +367,10 @@ def _lacking(process: Process) -> dict[str, dict[str, int]]:
 
 
 def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]) -> tuple[str, ...]:
-    """Return the edited files whose run paths make a process load a library from a different place than before.
+    """Return the edited files whose run paths make a process load a library from a different location than before.
 
-    If there are such files at the places ``near``, the result omits all others. If no such file is edited, all edited
-    files in the process cause its losses.
+    If there are such files at the locations ``near``, the result omits all others. If there are no such files, all
+    edited files in the process are considered the cause of its losses.
     """
     was, now = _taken(pair.old), _taken(pair.new)
     changed = {identity for identity, name in was | now if was.get((identity, name)) != now.get((identity, name))}
@@ -387,7 +390,7 @@ def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]
 
 
 def _taken(process: Process) -> dict[Asked, str]:
-    """Return the origin of each library in a process, keyed by the object's identity and the requested name."""
+    """Return the source of each library in a process, keyed by the object's identity and the requested name."""
     objects = process.loader.objects
     return {
         (objects[search.requester].library.identity, search.name): objects[search.found].library.identity
@@ -397,20 +400,23 @@ def _taken(process: Process) -> dict[Asked, str]:
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """Folders that files drop by choice, even though the files might open libraries in them (`Toolkit.gives_up`)."""
+    """Folders that are deliberately removed even though files might open libraries in them (`Toolkit.gives_up`)."""
 
     toolkits: Mapping[str, Toolkit] = {}
     """The toolkits, keyed by the wheels' sources."""
     opens: Mapping[str, OpenedNames] = {}
-    """The known names that files open, keyed by the files' sources. Nothing is known about other files."""
+    """The known names that files open, keyed by the files' sources. No names are known for other files."""
     tag_is_told: bool = False
-    """Whether the user chose the kind of all run paths.
+    """Whether the user chose the tag of all run paths.
 
-    If so, the repair may remove RPATHs that missing libraries inherit.
+    In that case, the repair may remove RPATHs that missing libraries inherit.
     """
 
     def has(self, wheel: str, opener: str, folder: str) -> bool:
-        """Return whether ``opener`` drops an absolute folder. ``opener`` is loaded by a file in the wheel."""
+        """Return whether an absolute folder is deliberately removed for ``opener``.
+
+        ``opener`` is loaded by a file in the wheel.
+        """
         toolkit = self.toolkits.get(wheel)
         inside = folder.removeprefix(f"{SITE}/")
         return toolkit is not None and toolkit.gives_up(inside, self.opens.get(opener, OpenedNames.ANYTHING))
@@ -425,11 +431,11 @@ class _Pair(msgspec.Struct, frozen=True):
     old: Process
     new: Process
     index: int
-    """The index among the old process's objects."""
+    """The index of the object in the old process."""
     counterpart: int
-    """The index among the new process's objects."""
+    """The index of the object in the new process."""
     key: tuple[int, int]
-    """The numbers of its scopes before and after (`_Chains`)."""
+    """The numbers of the object's scopes before and after the edits (`_Chains`)."""
 
     @property
     def library(self) -> Library:
@@ -438,15 +444,15 @@ class _Pair(msgspec.Struct, frozen=True):
 
     @property
     def scopes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The places of the files whose run paths affect the object's searches, before and after.
+        """The locations of the files whose run paths affect the object's searches, before and after the edits.
 
-        Its own place comes first.
+        The object's own location comes first.
         """
         return scope_places(self.old, self.index), scope_places(self.new, self.counterpart)
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The distinct places before and after the edits."""
+        """The distinct locations before and after the edits."""
         return (*dict.fromkeys(place for scope in self.scopes for place in scope),)
 
 
@@ -459,9 +465,9 @@ def find_regressions(
 ) -> Iterator[Regression]:
     """Yield the libraries that files in an environment find ``before`` the edits, but not ``after`` them.
 
-    This function loads every file that may load an edited file into a separate process. For each distribution, keyed by
-    its source, ``sure`` contains the distributions that are certainly installed with it. Folders in ``given_up`` don't
-    count for libraries that files open by name.
+    This function loads every file that may load an edited file, each in a separate process. For each distribution,
+    keyed by its source, ``sure`` contains the distributions that are definitely installed with it. Folders in
+    ``given_up`` are ignored for libraries that files open by name.
     """
     comparison = Comparison(before, after, edited)
     chains = _Chains(comparison)
@@ -489,7 +495,7 @@ def find_regressions(
 
 
 class _Chains:
-    """Numbers the scopes of objects (`scope_places`). Equal scopes have the same number in all processes."""
+    """Assigns numbers to the scopes of objects (`scope_places`). Equal scopes have the same number in all processes."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -513,7 +519,7 @@ class _Chains:
         return self._numbers[place, above]
 
     def is_edited(self, number: int) -> bool:
-        """Return whether a scope has an edited file."""
+        """Return whether a scope contains an edited file."""
         return self._are_edited[number]
 
 
@@ -556,9 +562,9 @@ def _inherited_regressions(comparison: Comparison, pair: _Pair, name: str) -> It
 def _brought_regressions(
     comparison: Comparison, chains: _Chains, processes: ProcessPair, sure: Collection[str]
 ) -> Iterator[Regression]:
-    """Yield libraries that files open by name and that only a replaced library on the machine may have loaded.
+    """Yield libraries that files open by name and that may have been loaded only by a replaced library on the machine.
 
-    Such a library may load files from the folders in the RPATHs that it inherits. NEEDED libraries don't count, because
+    Such a library may load files from the folders in the RPATHs that it inherits. NEEDED libraries are ignored, because
     the loader searches for most of them earlier.
     """
     lacked = _lacked(comparison.after, processes.new, sure)
@@ -573,7 +579,8 @@ def _brought_regressions(
 def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[tuple[str, str, frozenset[str]]]:
     """Return the libraries that files in a process open according to the settings, and that may be missing.
 
-    Each item has the file's place, the library's name, and the folders that the libraries loaded by the file search.
+    Each item contains the file's path, the library's name, and the folders that the libraries loaded by the file
+    search.
     """
     return [
         (file.path, name, frozenset(inheritable_folders(subject, process, index)))

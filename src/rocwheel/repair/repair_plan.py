@@ -101,12 +101,12 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     finds: dict[str, tuple[Found, ...]]
     """The libraries that each file finds after the repair, keyed by member name."""
     given_up: dict[str, tuple[str, ...]]
-    """The folders that may have libraries and that run paths no longer contain, keyed by member name.
+    """The folders that may contain libraries and that are no longer in run paths, keyed by member name.
 
     Folders of given packages are omitted, because their libraries are known.
     """
     left: dict[str, str]
-    """Members that don't change because their edit would take away a library, with a description of the loss."""
+    """Members that don't change because their edit would make a library unavailable, with a description of the loss."""
     notes: tuple[str, ...] = ()
     """Results that are based on assumptions. Users should check them before they publish the wheel."""
 
@@ -122,14 +122,14 @@ class RepairPlanner:
     def plan(self, owner: Distribution) -> RepairPlan:
         """Return the plan for a wheel that is installed with the other packages in its environment and the SDK.
 
-        By default, run paths keep their kind, and files without a run path get a RUNPATH. If all run paths in the wheel
-        are RPATHs, these files get an RPATH.
+        By default, run paths retain their tag, and files without a run path get a RUNPATH. If all run paths in the
+        wheel are RPATHs, these files get an RPATH.
 
-        No edit takes away a library that a file may have found before (`rocwheel.repair.run_path_edits`).
+        No edit makes a library unavailable that a file may have found before (`rocwheel.repair.run_path_edits`).
 
         Raises `InputError`, or `ProblemsError` for several problems, for wheels that no repair can make installable:
         invalid metadata, damaged binaries, symbolic links, members outside of the environment, or several files with
-        the same path. Also raises `InputError` if the options need the version of a package that isn't given.
+        the same path. Also raises `InputError` if the options require the version of a package that isn't given.
         """
         environment = self._environments[owner.source]
         check_repairable(owner, environment.files_of[owner.source])
@@ -160,7 +160,7 @@ class RepairPlanner:
 
 
 def _with_opened(options: RepairOptions, tree: Tree, opened: Mapping[str, OpenedByFile]) -> RepairOptions:
-    """Return the options with the libraries that files open by name, as if the user had passed these libraries."""
+    """Return the options with the libraries that files open by name, as if the user had specified these libraries."""
     dlopen = dict(options.settings.dlopen)
     for source, one in opened.items():
         if one.names:
@@ -189,7 +189,7 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def left(self) -> dict[str, str]:
-        """The reasons why files don't change, keyed by member name."""
+        """The reasons that files don't change, keyed by member name."""
         return self._own(self.safe.left)
 
     def _own(self, by_source: Mapping[str, _T]) -> dict[str, _T]:
@@ -246,7 +246,7 @@ _NOT_LED = "{}. The repair doesn't set a run path that points there: {}"
 
 
 def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
-    """Return an unfixed problem, and the reason why the edit that would fix it isn't made."""
+    """Return an unfixed problem, and the reason that the edit that would fix it isn't made."""
     reason = wheel.safe.fallbacks.get(leftover.source, "") if leftover.is_of_run_path else ""
     return _NOT_LED.format(leftover.text, reason) if reason else leftover.text
 
@@ -264,7 +264,7 @@ def _requires(wheel: _Wheel) -> tuple[str, ...]:
 def _initializer_requires(wheel: _Wheel, added: Sequence[str]) -> Iterator[str]:
     """Yield a requirement for the package with ``rocm_sdk``, which an initializer imports, if nothing requires it.
 
-    It has the version of the core package, because both packages are always from the same release.
+    The requirement has the version of the core package, because both packages are always from the same release.
     """
     if not wheel.options.init or not any(preload_names(wheel.loadable)):
         return
@@ -276,7 +276,7 @@ def _initializer_requires(wheel: _Wheel, added: Sequence[str]) -> Iterator[str]:
 
 
 def _dropped(file: InstalledFile, edit: SetRunpath | None) -> tuple[str, ...]:
-    """Return the folders in removed entries that may have libraries. Packages replace these folders."""
+    """Return the folders in removed entries that may contain libraries. These folders are replaced by packages."""
     entries = split_run_path(file.run_path) if edit else ()
     kept = split_run_path(edit.value) if edit else ()
     places = {resolve_entry(entry, file.folder) or entry for entry in kept}
@@ -311,7 +311,7 @@ def _initializer(wheel: _Wheel) -> dict[str, str]:
 
 
 def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
-    """Return the files that would drop folders if the names of the libraries that they open were known."""
+    """Return the files whose run paths would lose folders if the names of the libraries that they open were known."""
     toolkit = wheel.repaired.toolkits[wheel.owner.source]
     return [
         file.path
@@ -323,7 +323,7 @@ def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
 
 
 def _searched(file: InstalledFile, value: str) -> list[str]:
-    """Return the folders in a run path that neither a given package nor the SDK is known to contain."""
+    """Return the folders in a run path that belong neither to a given package nor to the SDK, as far as is known."""
     known = {folder.folder for folder in sdk_folders()}
     led_to = (resolve_entry(entry, file.folder) or entry for entry in split_run_path(value))
     return [place for place in led_to if place not in known]
@@ -377,9 +377,9 @@ def plan_repairs(
 ) -> list[RepairPlan]:
     """Read wheels and the packages that are installed with them, and return the plan for each wheel.
 
-    A folder means all wheels in the folder. ``unpacked`` keeps the members that are read. Device code isn't
+    A folder means all wheels in the folder. ``unpacked`` caches the members that are read. Device code isn't
     decompressed, because a repair doesn't change it. If other wheels remain, errors about unreadable wheels and about
-    wheels that no repair can make installable (`RepairPlanner.plan`) are appended to ``problems``. Otherwise, they are
+    wheels that can't be made installable (`RepairPlanner.plan`) are appended to ``problems``. Otherwise, they are
     raised. Raises `InputError` for a path that is neither a wheel nor a folder of wheels.
     """
     for path in wheels:

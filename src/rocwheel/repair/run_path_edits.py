@@ -1,17 +1,19 @@
-"""Chooses the run paths of repaired files: the edits, the kept entries, and which edits are safe.
+"""Chooses the run paths of repaired files: the edits, the retained entries, and which edits are safe.
 
-A user's machine may have libraries that aren't given: from a system toolkit (``/opt/rocm/lib``,
-``/usr/local/cuda/lib64``), or from a package that shares a folder with other packages. Therefore, every entry stays
-unless it provably points nowhere or the file doesn't need it. A file doesn't need an entry if the file certainly finds
-all its dependencies and opens no library by name at run time. The given packages determine this. After the requirements
-of the repaired wheel are known, `safe_edits` makes the final decision.
+A user's machine may have libraries that aren't given, either from a system toolkit (``/opt/rocm/lib``,
+``/usr/local/cuda/lib64``) or from a package that shares a folder with other packages. Therefore, every entry is
+retained unless it provably leads to no file or the file doesn't need it. A file doesn't need an entry if it is certain
+that the file finds all its dependencies, and the file opens no library by name at run time. Whether this is true is
+determined from the given packages. After the requirements of the repaired wheel are known, `safe_edits` makes the final
+decision.
 
-A file that opens libraries by name has strings that name them (`opened_names`). If the file certainly finds all its
-dependencies, it drops the folders that the SDK's packages replace (`Toolkit.gives_up`). If its strings name no library,
-the names come from another source, and every folder that might contain a library stays.
+A file that opens libraries by name contains strings with their names (`opened_names`). If it is certain that the file
+finds all its dependencies, the folders that the SDK's packages replace are removed from its run path
+(`Toolkit.gives_up`). If its strings contain no library name, the names come from another source, and every folder that
+might contain a library is retained.
 
 `rocwheel.environment.run_path_choice` chooses the folders, and `rocwheel.audit.wheel_toolkits` decides whether they may
-point to the SDK's packages. A run path keeps its tag unless the options specify one. An RPATH may be intended to
+point to the SDK's packages. A run path retains its tag unless the options specify one. An RPATH may be intended to
 precede ``LD_LIBRARY_PATH``.
 """
 
@@ -61,8 +63,8 @@ _DIRECTIVE = re.compile(r"[%{}]")
 def opened_names(file: InstalledFile) -> frozenset[str]:
     """Return the library names in the strings of a file that opens libraries by name.
 
-    If the file composes other names, the result includes ``.so``. It omits the file's dependencies, its own names, and
-    glibc's libraries.
+    If the file composes other names, the result includes ``.so``. It omits the file's dependencies, the file's own
+    names, and glibc's libraries.
     """
     if file.elf is None or not file.elf.imports_dlopen:
         return frozenset()
@@ -75,7 +77,7 @@ def opened_names(file: InstalledFile) -> frozenset[str]:
 def what_it_opens(
     file: InstalledFile, declared: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> OpenedNames:
-    """Return the known information about the libraries that a file opens.
+    """Return what is known about the libraries that a file opens.
 
     ``declared`` contains the libraries that the user specified.
     """
@@ -97,9 +99,9 @@ def entries_to_keep(
     toolkit: Toolkit,
     opens: OpenedNames = OpenedNames.ANYTHING,
 ) -> KeptEntries:
-    """Return the entries that a file's run path keeps, according to the rule in the module docstring.
+    """Return the entries that remain in a file's run path, according to the rule in the module docstring.
 
-    ``is_complete`` is whether the file certainly finds all its dependencies.
+    ``is_complete`` indicates whether the file definitely finds all its dependencies.
     """
     is_opener = file.elf is not None and file.elf.imports_dlopen
     if is_complete and not is_opener and not toolkit.keeps:
@@ -117,9 +119,10 @@ def entries_to_keep(
 
 
 def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolkit, opens: OpenedNames) -> bool:
-    """Return whether an entry stays because a file with all its dependencies may open libraries in its folder.
+    """Return whether an entry is retained because a file with all its dependencies may open libraries in its folder.
 
-    The SDK's own folders stay for libraries that the file is known to open. All other folders of given packages stay.
+    The SDK's own folders are retained for libraries that the file is known to open. All other folders of given packages
+    are retained.
     """
     if place is None or place not in places.folders:
         return not toolkit.gives_up(entry if place is None else place, opens)
@@ -127,7 +130,7 @@ def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolki
 
 
 def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:
-    """Return a note with the number of run path entries whose folders are in no given package.
+    """Return a note with the number of run path entries whose folders aren't in any given package.
 
     The note is empty if there are no such entries. ``run_paths`` contains the repaired files' run paths, each with the
     file's folder relative to site-packages.
@@ -153,17 +156,17 @@ def _is_elsewhere(place: str | None, known: set[str]) -> bool:
 
 
 class OpenedByFile(NamedTuple):
-    """The known information about the libraries that a file opens by name."""
+    """What is known about the libraries that a file opens by name."""
 
     opens: OpenedNames
     names: tuple[str, ...]
-    """The names that packages contain, and that the file may have found in dropped folders."""
+    """Names of libraries that packages contain, and that the file may have found in removed folders."""
 
 
 def opened_by_files(
     tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, OpenedByFile]:
-    """Return the known information about the libraries that a wheel's files open, keyed by file source."""
+    """Return what is known about the libraries that a wheel's files open, keyed by file source."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
     choice = _Choice(tree, options, toolkit)
     return {file.source: OpenedByFile(choice.opens(file), choice.stood_in_for(file)) for file in files}
@@ -203,8 +206,8 @@ def fallback_edits(
 ) -> dict[str, tuple[SetRunpath, ...]]:
     """Return fallback edits for files whose edit in `run_path_edits` would lose a library, keyed by member name.
 
-    The safest edit comes last: it first keeps every entry that may point to a library, and then adds no folders that
-    the file lacks.
+    The edits are increasingly safe: the first retains every entry that may lead to a library, and the last adds no new
+    folders either.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
     choice = _Choice(tree, options, toolkit)
@@ -245,13 +248,13 @@ class _Choice:
         return self._edit(file, tag, kept)
 
     def opens(self, file: InstalledFile) -> OpenedNames:
-        """Return the known information about the libraries that a file opens by name, if it affects the run path."""
+        """Return what is known about the libraries that a file opens by name, if this affects the run path."""
         if not self._toolkit.trusts_layout:
             return OpenedNames.NOTHING if file.elf is None or not file.elf.imports_dlopen else OpenedNames.ANYTHING
         return what_it_opens(file, self._declared(file), self._places(file, with_assumed=True), self._system)
 
     def stood_in_for(self, file: InstalledFile) -> tuple[str, ...]:
-        """Return the libraries that a file's strings name and that the file may have found in dropped folders.
+        """Return the libraries whose names are in a file's strings and that the file may have found in removed folders.
 
         The given packages or the SDK's layout contain these libraries.
         """
@@ -264,10 +267,10 @@ class _Choice:
         return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
 
     def fallbacks(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
-        """Yield edits of a file that take away progressively fewer folders. Edits that change nothing are omitted.
+        """Yield edits of a file that remove progressively fewer folders. Edits that change nothing are omitted.
 
-        Before each edit comes the edit that a second repair would make. It may drop more folders, because some folders
-        now come first.
+        Each edit is preceded by the edit that a second repair would make. That edit may remove more folders, because
+        some folders now come first.
         """
         assert file.elf is not None
         places = self._places(file, with_assumed=True)
@@ -330,16 +333,16 @@ _NOTHING = GivenUp()
 
 
 class SafeEdits(msgspec.Struct, frozen=True):
-    """An environment's edits that take nothing away, keyed by file source."""
+    """An environment's edits that make no library unavailable, keyed by file source."""
 
     edits: dict[str, SetRunpath]
     left: dict[str, str]
-    """The reasons why files whose chosen edit is unsafe don't change."""
+    """The reasons that files don't change if their chosen edit is unsafe."""
     fallbacks: dict[str, str]
-    """The reasons why files get a fallback edit instead of their chosen edit."""
+    """The reasons that files get a fallback edit instead of their chosen edit."""
     repaired: RepairedTree
     opens: Mapping[str, OpenedNames]
-    """The known information about the libraries that files open by name, keyed by file source."""
+    """What is known about the libraries that files open by name, keyed by file source."""
 
 
 def safe_edits(
@@ -352,7 +355,7 @@ def safe_edits(
     """For each file, return the first edit after which all files still find the libraries that they could find before.
 
     ``chosen`` contains the edits, keyed by file source, with the best edit first. ``toolkits`` contains the wheels'
-    toolkits, keyed by wheel source. Folders in ``given_up`` don't count.
+    toolkits, keyed by wheel source. Folders in ``given_up`` are ignored.
     """
     before = Subject(tree, settings)
     waiting = {source: list(edits) for source, edits in chosen.items() if edits}
@@ -375,7 +378,7 @@ def safe_edits(
 
 
 def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
-    """Return the distributions that are certainly installed with a repaired wheel and have known libraries."""
+    """Return the distributions that are definitely installed with a repaired wheel and whose libraries are known."""
     tree, toolkit = repaired.subject.tree, repaired.toolkits.get(owner.source)
     installed = surely_installed(tree, owner, repaired.undeclared(owner))
     given = {other.name for other in tree.distributions}

@@ -1,4 +1,4 @@
-"""Writes repaired wheels. Members that don't change are copied in packed form."""
+"""Writes repaired wheels. Members that don't change are copied in compressed form."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def write_repairs(
     A wheel that needs no repair is copied unchanged.
 
     The bytes depend only on the wheels, the plans, and the date. ``known`` data isn't read again. Raises `InputError`
-    before writing anything if one of the wheels is in the folder, or if two wheels get the same name. While writing a
-    wheel, raises `InputError` for damaged members, `ChangedFileError` if the wheel changed, and `WorkError` if the
-    folder can't be written. In these cases, no part of that wheel remains.
+    before writing anything if one of the wheels is in that folder, or if two repaired wheels would have the same name.
+    While writing a wheel, raises `InputError` for damaged members, `ChangedFileError` if the wheel changed, and
+    `WorkError` if the folder can't be written. In these cases, no part of that wheel remains.
     """
     targets = _targets(plans, dest_dir)
     todo = {f"{plan.wheel}!{name}" for plan in plans for name in plan.edits}
@@ -161,7 +161,7 @@ def _rewrite(
 
 
 class _Unpacked:
-    """Unpacked members. Only a limited number of them are open at a time."""
+    """Unpacked members. Only a limited number of unpacked members are open at a time."""
 
     def __init__(self, stack: ExitStack, packer: WheelPacker, kept: UnpackedMembers | None) -> None:
         self._stack = stack
@@ -170,7 +170,7 @@ class _Unpacked:
         self._open = 0
 
     def open(self, member: ZipMember) -> FileRange:
-        """Return the unpacked bytes. They stay readable until the packer has written them."""
+        """Return the unpacked bytes. The bytes remain readable until the packer has written them."""
         if self._kept is not None and (found := self._kept.find(member)):
             return found
         if self._open == _MOST_OPEN:
@@ -230,7 +230,7 @@ class RepairJob(msgspec.Struct, frozen=True):
         """Plan the repair of each wheel, and write the repaired wheels with the date from ``SOURCE_DATE_EPOCH``.
 
         Raises the same errors as `check_destination`, `plan_repairs`, and `write_repairs`. Also raises `InputError` for
-        an output folder that is named like a wheel. If ``problems`` is a list, errors about individual wheels are
+        an output folder whose name looks like a wheel's. If ``problems`` is a list, errors about individual wheels are
         appended to it, and all other wheels are repaired.
         """
         if self.dest_dir is not None:

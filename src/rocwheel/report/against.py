@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
     """Return the size differences between an older state, which is at ``path``, and a new state.
 
-    Packages and files are paired in the same way as in ``rocwheel diff``. Contents aren't compared: files with the same
-    size are omitted.
+    Packages and files are matched in the same way as in ``rocwheel diff``. Contents aren't compared: files with the
+    same size are omitted.
     """
     sides = _Side(old), _Side(new)
     pairs = pair_packages(sides[0].packages, sides[1].packages)
@@ -37,7 +37,7 @@ def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
 
 
 class _Side:
-    """A state, with the data about each package and file."""
+    """One of the two states, with the data about each package and file."""
 
     def __init__(self, read: ReadFiles) -> None:
         self.packages = [holding.package for holding in read.holdings]

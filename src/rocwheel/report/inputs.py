@@ -82,10 +82,10 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def open_holdings(path: Path, unread: list[RocwheelError]) -> Iterator[tuple[Holding, ...]]:
-    """Yield the packages at ``path``. Their files can be read inside the ``with`` block.
+    """Yield the packages at ``path``. The packages' files can be read inside the ``with`` block.
 
-    Unreadable packages in a folder are appended to ``unread``, and have no files. Raises `InputError` for a path that
-    is empty or that a report can't read.
+    Unreadable packages in a folder are reported in ``unread``, and are yielded without files. Raises `InputError` for a
+    path that is empty or that a report can't read.
     """
     if path.is_dir() and find_site_packages(path) is None and is_artifact_folder(path):
         with open_catalog(path, unread=unread) as catalog:
@@ -141,7 +141,7 @@ def _kind_of(package: Package, place: Path) -> Kind:
 
 
 def _file_of(source: str) -> Path:
-    """Return the file that a problem is about.
+    """Return the path of the file that a problem is about.
 
     A member's name follows ``!``, unless ``!`` is part of the file's path.
     """
@@ -153,7 +153,7 @@ def _file_of(source: str) -> Path:
 def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Holding:
     """Return an unreadable package with the size of its file, because the totals include that size.
 
-    ``path`` is the path of the package. The default is the file in the problem.
+    ``path`` is the path of the package. The default is the file that the problem is about.
     """
     source = str(path or (problem.source if isinstance(problem, InputError) else ""))
     place = _file_of(source)
@@ -179,7 +179,7 @@ Both are empty for a host file.
 def read_parts(item: Item, unpack: Unpack = open_content) -> FileParts:
     """Return the parts of a file. ``unpack`` opens the contents of wheel members.
 
-    Damage becomes the file's problem. Raises `WorkError` for system errors.
+    If the file is damaged, the damage is reported as the file's problem. Raises `WorkError` for system errors.
     """
     if item.link is not None or item.content is None or not item.size:
         return (), ""
@@ -220,7 +220,7 @@ def _of_device_code(facts: DeviceFacts) -> dict[str, int]:
 def _of_bundle(bundle: BundleFacts) -> list[tuple[str, int]]:
     """Return the size of a bundle's code for each target.
 
-    In a compressed bundle, uncompressed sizes determine the proportions.
+    In a compressed bundle, the parts are proportional to the uncompressed sizes.
     """
     targets = [entry.target for entry in bundle.entries]
     if not bundle.version:
@@ -229,7 +229,7 @@ def _of_bundle(bundle: BundleFacts) -> list[tuple[str, int]]:
 
 
 def _as_parts(item: Item, sizes: dict[str, int]) -> tuple[Part, ...]:
-    """Return parts that add up to the file, even if entries share bytes. The remainder is host code."""
+    """Return parts that add up to the file's size, even if entries share bytes. The remainder is host code."""
     found = {target: sizes[target] for target in sorted(sizes, key=part_sort_key) if sizes[target]}
     if not found:
         return ()
@@ -246,7 +246,7 @@ if TYPE_CHECKING:
 
 
 class ReadFiles(msgspec.Struct, frozen=True):
-    """The packages and their files, in the same order: as inputs, and as data."""
+    """The packages and their files, in the same order, both as inputs and as data."""
 
     holdings: tuple[Holding, ...]
     files: tuple[FileFacts, ...]
@@ -268,10 +268,10 @@ def read_files(
     left_out: Path | None = None,
     unpack: Unpack = open_content,
 ) -> ReadFiles:
-    """Return the files at ``paths``, which stay open in ``stack``. Unreadable paths are appended to ``unread``.
+    """Return the files at ``paths``; they remain open in ``stack``. Unreadable paths are appended to ``unread``.
 
-    The file ``left_out`` doesn't count. ``unpack`` opens the members of wheels. If there are other paths, a path that a
-    report can't read counts as unreadable. If it is the only path, this function raises `InputError`, or
+    The file ``left_out`` is ignored. ``unpack`` opens the members of wheels. If there are other paths, a path that a
+    report can't read is treated as unreadable. If it is the only path, this function raises `InputError`, or
     `ProblemsError` for several such paths. It raises the same errors for paths inside other paths, and `WorkError` for
     system errors.
     """
@@ -367,7 +367,10 @@ def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> Fi
 
 
 def _first_name(package: int, item: Item, seen: Seen) -> str:
-    """Return the earlier path of a file that was already seen, or an empty string. Disks store hard links only once."""
+    """Return the first path of a file that was already seen under another path, or an empty string.
+
+    Hard links are stored on disk only once.
+    """
     content = item.content
     if not isinstance(content, FileRange) or content.offset or item.packed is not None:
         return ""
@@ -400,7 +403,7 @@ def _package_facts(holdings: Sequence[Holding], files: Iterable[FileFacts]) -> t
 
 
 def _labels(holdings: Sequence[Holding]) -> list[str]:
-    """Return a label for each package: the first of name, file or folder name, and path that no other package has."""
+    """Return a label for each package: its name, file or folder name, or path, whichever is unique first."""
     ways = [[one.name for one in holdings], [os.path.basename(one.source) for one in holdings]]  # noqa: PTH119
     counts = [Counter(names) for names in ways]
     return [

@@ -64,10 +64,10 @@ _Held = tuple[int, "Item"]
 
 
 def find_duplicates(held: Iterable[_Held], progress: Progress = SILENT) -> tuple[Copies, ...]:
-    """Return the contents that files in several packages share, each with these files, largest waste first.
+    """Return the contents that files in several packages share, each with these files, most wasted space first.
 
     Members of wheels are compared by their hashes in RECORD. Other files are read. Empty files, links, and unreadable
-    files don't count. Raises `WorkError` for system errors.
+    files are ignored. Raises `WorkError` for system errors.
     """
     by_size: dict[int, list[_Held]] = defaultdict(list)
     for number, item in held:
@@ -123,9 +123,9 @@ _SHARED = -1
 
 
 def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lost: Iterable[LostCode] = ()) -> Matrix:
-    """Return which libraries have code for which GPUs, by path and package. The GPUs are in the catalog's order.
+    """Return which libraries contain code for which GPUs, by path and package. The GPUs are in the catalog's order.
 
-    Code in ``lost`` doesn't count.
+    Code in ``lost`` is ignored.
     """
     targets: dict[tuple[str, int], set[str]] = defaultdict(set)
     holders: dict[tuple[str, int], set[str]] = defaultdict(set)
@@ -152,7 +152,7 @@ def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lo
 
 
 def code_for(codes: Sequence[TargetId], gpu: TargetId) -> Code:
-    """Return the kind of code that these targets have for a GPU with any feature settings."""
+    """Return the kind of code that these targets provide for a GPU with any feature settings."""
     own = [code for code in codes if code.processor == gpu.processor]
     if own:
         return Code.EXACT if covers(own, gpu) else Code.PARTLY
@@ -197,8 +197,8 @@ def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelRea
     """Return which files load which libraries in wheels, environments, artifacts, and folders.
 
     The graph is empty without input. ``how`` defines how members of wheels are read. By default, device code isn't
-    decompressed. Input that can't be read as a whole is omitted, or becomes the graph's problem. Raises `WorkError` for
-    system errors.
+    decompressed. Input that can't be read at all is omitted, or is reported as the graph's problem. Raises `WorkError`
+    for system errors.
     """
     if not paths:
         return Graph()
@@ -275,7 +275,7 @@ def _fault(finding: Finding) -> FoundFault:
 
 
 _KEPT = 256
-"""The maximum number of members that stay unpacked between steps. Each of them is an open file."""
+"""The maximum number of members that remain unpacked between steps. Each such member is an open file."""
 
 
 def make_report(
@@ -289,9 +289,9 @@ def make_report(
 ) -> Report:
     """Return the report on all files at ``paths``. Unreadable files and packages are also appended to ``unread``.
 
-    ``left_out``, the output file of the report, doesn't count. ``against`` is an older state to compare with. If it
-    can't be read, the report mentions the problem. With ``estimate``, savings are estimated from samples. Raises the
-    same errors as `read_files`.
+    ``left_out``, the output file of the report, is ignored. ``against`` is an older state to compare with. If it can't
+    be read, the report mentions the problem. With ``estimate``, savings are estimated from samples. Raises the same
+    errors as `read_files`.
     """
     with ExitStack() as stack:
         unpacked = stack.enter_context(closing(UnpackedMembers(most=_KEPT)))
@@ -349,7 +349,7 @@ def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
 
 
 def _paths_to_audit(paths: Sequence[Path], holdings: Sequence[Holding]) -> list[Path]:
-    """Return the wheels, and the folders without wheels. The audit has other rules for wheels in folders."""
+    """Return the wheels, and the folders without wheels. The audit applies different rules to wheels in folders."""
     given = {str(path): path for path in paths}
     wheels = [given.get(one.source, Path(one.source)) for one in holdings if one.kind is Kind.WHEEL]
     packed = {Kind.WHEEL, Kind.SDIST, Kind.UNREADABLE}

@@ -39,7 +39,7 @@ _UNSEEN = re.compile(
 def shown_text(text: str) -> str:
     r"""Return a name as text, with ``\xNN`` for control characters and for bytes that aren't UTF-8.
 
-    A downloaded file keeps its name at the source.
+    A downloaded file retains its original name.
     """
     return _UNSEEN.sub(_escape, shown(text))
 
@@ -64,8 +64,8 @@ class Spot(msgspec.Struct, frozen=True):
 def lay_out(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, Spot]:
     """Return the position of each node. ``loads`` contains the nodes that each node loads.
 
-    A node is to the left of all nodes that it loads, unless these nodes also load it. In a column, nodes are near the
-    nodes that load them.
+    A node is to the left of all nodes that it loads, except for nodes that also load it. In a column, nodes are near
+    the nodes that load them.
     """
     heights = _heights(loads)
     last = max(heights.values(), default=0)
@@ -113,7 +113,7 @@ _MOST_LOADING = 1000
 _MOST_ROWS = 500
 _HIGH, _LEFT, _TOP = 22, 8, 12
 _BESIDE, _LETTER, _GAP = 19, 7, 44
-"""Widths in pixels: the space next to a name, the maximum for a letter, and the gap before the next column."""
+"""Widths in pixels: the space next to a name, the maximum width of a letter, and the gap before the next column."""
 _LONGEST = 30
 _COLORS = 8
 
@@ -179,7 +179,7 @@ def _within(one: Loading, libraries: Mapping[_Key, Loading]) -> list[_Key]:
 
 
 def _line(start: _DrawnFile, stop: _DrawnFile) -> str:
-    """Return the curve from the end of one name to the start of another."""
+    """Return the curve that connects the end of one name with the start of another."""
     marks = _GAP // 2 if start.faults else 0
     x, to_x = start.x + _BESIDE + len(start.short) * _LETTER + marks, stop.x - 4
     return f"M{x} {start.y}C{x + 40} {start.y} {to_x - 40} {stop.y} {to_x} {stop.y}"
@@ -199,7 +199,7 @@ def _drawn_file(key: _Key, spot: Spot, edges: Sequence[int], color: int, number:
 def data_text(report: Report) -> str:
     """Return the JSON for the page.
 
-    Regardless of the files' names, the JSON contains nothing that ends its HTML element.
+    Regardless of the files' names, the JSON contains nothing that could close its HTML element.
     """
     text = json.dumps(_page_data(report), ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -268,7 +268,7 @@ _SAVING_WORDS = {
 _LIST_NUMBERS = frozenset({"Size", "Wasted", "Unpacked", "Packed", "Saved", "Before", "Now", "Growth", "Packed growth"})
 
 GENERATOR = '<meta name="generator" content="rocwheel report">'
-"""The text near the start of each report that shows that a new report may overwrite the file."""
+"""The text near the start of each report that indicates that a new report may overwrite the file."""
 _SCRIPTS = ("sizes.js", "treemap.js")
 
 
@@ -305,7 +305,7 @@ def _as_markup(value: object) -> object:
 
 
 def make_page(report: Report) -> bytes:
-    """Return the page. Equal data produces the same bytes. Raises `InputError` if Jinja2 isn't installed."""
+    """Return the page. The same data produces the same bytes. Raises `InputError` if Jinja2 isn't installed."""
     scripts = list(map(_text, _SCRIPTS))
     graph = report.graph
     faults = Counter((fault.package, fault.path) for fault in graph.findings)
@@ -379,8 +379,8 @@ _HEAD = 1 << 10
 def check_output(output: Path, paths: Sequence[Path]) -> None:
     """Raise `InputError` for an output that is an input or is inside an input, unless it is an older report.
 
-    A folder and a path below a file are also rejected, before anything is read. A symbolic link in an input is rejected
-    even if it points to a report, because the new file would replace the link. Raises `InputError` if Jinja2,
+    A folder is also rejected, and so is a path below a file, before anything is read. A symbolic link in an input is
+    rejected even if it points to a report, because the new file would replace the link. Raises `InputError` if Jinja2,
     which pages need, isn't installed.
     """
     _template()

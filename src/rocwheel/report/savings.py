@@ -41,7 +41,7 @@ def divide(whole: int, weights: Sequence[int]) -> list[int]:
     """Return ``whole`` divided in proportion to the weights.
 
     The parts add up to ``whole``, and each part differs from its exact share by less than 1. If all weights are 0, they
-    count as equal. Without weights, there are no parts.
+    are treated as equal. If there are no weights, there are no parts.
     """
     total = sum(weights)
     if not total:
@@ -55,15 +55,18 @@ def divide(whole: int, weights: Sequence[int]) -> list[int]:
 
 _PIECE = 16 << 20
 _SAMPLED = 64 << 20
-"""The approximate number of bytes in a file's bundles that are measured for an estimate.
+"""The approximate number of bundle bytes per file that are measured for an estimate.
 
-Each bundle is measured as a whole.
+Each measured bundle is measured completely.
 """
 _MOST_RAW = 4 << 30
 
 
 class MeasuredCode(msgspec.Struct, frozen=True, kw_only=True):
-    """Measurements of a file's bundles, in bytes. In an estimate, unmeasured bundles are counted like the others."""
+    """Measurements of a file's bundles, in bytes.
+
+    In an estimate, the measurements are extrapolated to unmeasured bundles.
+    """
 
     host: int
     """The number of bytes outside of bundles."""
@@ -83,7 +86,7 @@ def measure_code(
 ) -> MeasuredCode | None:
     """Return the sizes of a file's bundles after compression, or `None` if it has no bundles or is unreadable.
 
-    This function compresses the bundles, or only some of them with ``estimate``. ``unpack`` opens the members of
+    This function compresses all bundles, or only some of them if ``estimate`` is true. ``unpack`` opens the members of
     wheels. Raises `WorkError` for system errors.
     """
     if item.link is not None or item.content is None or not item.size:
@@ -134,7 +137,7 @@ def _sizes_of(view: Data, bundle: Bundle) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
-    """Yield the target of each code object and its size in a kpack archive. Objects aren't kept in memory."""
+    """Yield the target of each code object and its size in a kpack archive. The objects aren't all held in memory."""
     ordered = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
     yield from ((str(entry.target), KernelMeter(0).finish()) for entry in ordered if not entry.size)
     pieces = iter_entries(view, bundle, [entry for entry in ordered if entry.size])
@@ -192,7 +195,7 @@ def find_savings(
 
     Splitting and pruning are computed separately for each of ``gpus``. Every action is compared with the same values:
     the sizes of all files, and ``packed``, the total size of all wheels and sdists, if there are any. The part of
-    ``packed`` that belongs to no file doesn't change.
+    ``packed`` that doesn't belong to any file remains unchanged.
     """
     if not any(file.parts for file in files):
         return None

@@ -17,7 +17,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Files with the same contents. ``wasted`` is the size of one copy in each package except for the first."""
+    """Files with the same contents. ``wasted`` is the size of one copy in each package except the first."""
 
     size: int
     wasted: int
@@ -50,7 +50,7 @@ class Part(msgspec.Struct, frozen=True):
     target: str
     size: int
     packed: int | None = None
-    """The share of the file's packed size, in proportion to ``size``, because wheels aren't packed by target."""
+    """The share of the file's packed size, in proportion to ``size``, because wheels aren't compressed by target."""
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +61,14 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     component: str
     path: str
     size: int
-    """The unpacked size, or 0 for an additional name of a file that is already counted."""
+    """The unpacked size, or 0 if the file is only another name for a file that was already counted."""
     packed: int | None = None
     """The size in the wheel, or `None` if the file isn't packed."""
     parts: tuple[Part, ...] = ()
-    """The parts for each target, which add up to the file. Empty for a file that contains only host code."""
+    """The parts for each target, whose sizes add up to the file's size.
+
+    Empty for a file that contains only host code.
+    """
     link: str | None = None
     """The target of a symlink."""
     same_as: str = ""
@@ -88,7 +91,7 @@ class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
     packed: int | None = None
     """The size of the wheel or sdist, or `None` if the package isn't packed."""
     rest: int | None = None
-    """The part of ``packed`` that belongs to no file: headers and the directory of a wheel, and all of an sdist."""
+    """The part of ``packed`` that belongs to no file: the headers and directory of a wheel, or all of an sdist."""
     targets: tuple[str, ...] = ()
     """The GPU targets of the code in the package's files."""
     problem: str = ""
@@ -128,7 +131,7 @@ class Loading(msgspec.Struct, frozen=True):
 
 
 class FoundFault(msgspec.Struct, frozen=True):
-    """A finding of the audit. ``path`` is empty for a finding about a whole package."""
+    """A finding of the audit. ``path`` is empty for a finding about an entire package."""
 
     rule: str
     severity: str
@@ -167,7 +170,7 @@ class SizeChange(str, enum.Enum):
 
 
 class PackageGrowth(msgspec.Struct, frozen=True):
-    """The change of a package. For a side without the package, values are 0 or `None`."""
+    """The size change of a package. For a state without the package, values are 0 or `None`."""
 
     label: str
     fate: SizeChange
@@ -178,7 +181,7 @@ class PackageGrowth(msgspec.Struct, frozen=True):
 
 
 class FileGrowth(msgspec.Struct, frozen=True):
-    """The change of a file. The path is empty for a side without the file."""
+    """The size change of a file. The path is empty for a state without the file."""
 
     package: str
     fate: SizeChange
@@ -191,7 +194,7 @@ class FileGrowth(msgspec.Struct, frozen=True):
 
 
 class TargetGrowth(msgspec.Struct, frozen=True):
-    """The change of the code for a GPU target. Sizes are 0 if there is no code."""
+    """The size change of the code for a GPU target. Sizes are 0 if there is no code."""
 
     target: str
     old_size: int
@@ -213,11 +216,11 @@ class Against(msgspec.Struct, frozen=True):
 
 
 class Code(str, enum.Enum):
-    """The code that a library has for a GPU, from the best kind to the worst."""
+    """The kind of code that a library contains for a GPU, from best to worst."""
 
     EXACT = "exact"
     PARTLY = "partly"
-    """Only for some settings of its features (XNACK, SRAMECC)."""
+    """Code for only some of the GPU's feature settings (XNACK, SRAMECC)."""
     GENERIC = "generic"
     SPIRV = "spirv"
     MISSING = "missing"
@@ -230,7 +233,7 @@ class MatrixRow(msgspec.Struct, frozen=True):
     """The path of the library, or of the folder of kernel files, with a star instead of a target."""
     packages: tuple[str, ...]
     targets: tuple[str, ...]
-    """The targets of the library's code, with the spelling in the library."""
+    """The targets of the library's code, in the notation that the library uses."""
     codes: tuple[Code, ...]
     """The code for each GPU in the matrix."""
 
@@ -253,7 +256,7 @@ class Action(str, enum.Enum):
 class Saving(msgspec.Struct, frozen=True):
     """The sizes before and after an action. If there is a target, the action is for that GPU.
 
-    The sizes before the action are always the totals of the report. Packed sizes are the sizes of whole wheels and
+    The sizes before the action are always the totals of the report. Packed sizes are the total sizes of all wheels and
     sdists, or `None` if nothing is packed.
     """
 
@@ -266,7 +269,10 @@ class Saving(msgspec.Struct, frozen=True):
 
 
 class Savings(msgspec.Struct, frozen=True):
-    """The possible savings. To determine them, ``measured`` of the ``of`` bytes in bundles were compressed."""
+    """The possible savings.
+
+    To determine the savings, ``measured`` bytes of the ``of`` bytes in bundles were compressed.
+    """
 
     is_estimated: bool
     measured: int

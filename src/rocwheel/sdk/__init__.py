@@ -1,1 +1,1 @@
-"""Python source that ships inside the packages. It uses only the standard library and nothing from rocwheel."""
+"""Python source that is included in the packages. It uses only the standard library and nothing from rocwheel."""

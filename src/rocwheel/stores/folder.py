@@ -60,7 +60,7 @@ class FolderStore:
         return True
 
     def place(self, name: str) -> str:
-        """Return the URL of a file in the form for messages."""
+        """Return the URL of a file as shown in messages."""
         return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
@@ -177,7 +177,7 @@ class FolderStore:
             file.discard()
 
     def _locked(self, target: Path) -> AbstractContextManager[None]:
-        """Lock the folder in which a file gets its name. Stores in parent folders share the lock."""
+        """Lock the folder in which a file is given its final name. Stores in parent folders share the lock."""
         return locked_folder(target.parent, silence=_SILENCE, on_no_lock=self._warn)
 
     def _warn(self, error: OSError) -> None:
@@ -187,7 +187,7 @@ class FolderStore:
         self._is_warned = True
 
     def _commit(self, name: str, file: AtomicFile, *, create: bool) -> None:
-        """Give a file its name. Even without locks, the file system itself rejects a duplicate name."""
+        """Give a file its final name. Even without locks, the file system itself rejects a duplicate name."""
         if not create:
             file.commit()
         elif not file.commit_new():
@@ -224,7 +224,7 @@ def _stored(name: str, status: os.stat_result) -> StoredFile:
 
 
 def _tag(status: os.stat_result) -> str:
-    """Return a value that changes when a file is modified, or when it is replaced, because then the inode changes."""
+    """Return a value that changes when a file is modified or replaced, because a replacement has another inode."""
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 

@@ -86,7 +86,7 @@ _UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _END = "Specify the URL that the redirect should point to, or contact the server's operator."
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
-"""The kind of error, the message, and the remedy."""
+"""The type of error, the message, and the remedy."""
 
 _CODES: dict[str, _Meaning] = {
     "InvalidAccessKeyId": (CredentialsError, "does not recognize the access key", _CREDENTIALS),
@@ -125,7 +125,7 @@ _STATUSES = {
     "407": "UnauthenticatedError",
     "410": "NotFoundError",
 }
-"""The exceptions that obstore raises for statuses whose response it doesn't examine."""
+"""The exceptions that obstore raises for HTTP statuses whose responses it doesn't examine."""
 
 _PUBLIC = f"{_CREDENTIALS[:-1]}, or set AWS_SKIP_SIGNATURE=true for a public bucket."
 _TEXTS: dict[str, _Meaning] = {
@@ -142,14 +142,14 @@ _TEXTS: dict[str, _Meaning] = {
         "Set AWS_REGION to the region of the bucket.",
     ),
 }
-"""The meanings of error texts, keyed by a part of the text."""
+"""The meanings of error messages, keyed by a part of the message."""
 
 
 def translated(place: str, error: Exception, *, reads: bool = False, has_user: bool = False) -> StoreError:
     """Return a store error about ``place`` for an exception from obstore.
 
-    With ``reads``, an unknown error means that a transfer ended early. With ``has_user``, a user and password were sent
-    to a web server.
+    With ``reads``, an unknown error is treated as a transfer that ended early. With ``has_user``, a user and password
+    were sent to a web server.
     """
     text = str(error)
     kind, found, remedy = _meaning(error, text, reads=reads)
@@ -247,7 +247,7 @@ class Transfer:
         self._first: tuple[object, int] | None = None
 
     def take_whole(self) -> None:
-        """From now on, request the whole file and discard the bytes that were already received."""
+        """From now on, request the complete file and discard the bytes that were already received."""
         self._is_whole = True
 
     def attempt(self) -> Iterator[bytes]:
@@ -291,7 +291,7 @@ _LARGEST = 5 << 30
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """The record about a file, which is valid while the file has this tag."""
+    """The record for a file, which is valid as long as the file has this tag."""
 
     e_tag: str
     sha256: str
@@ -319,8 +319,8 @@ def put_large(
 ) -> None:
     """Store a new file. Raises the same exceptions as obstore, and `ChangedFileError` like `open_unchanged`.
 
-    Each run has its own part file. After the file has its final name, leftovers of killed runs with the same bytes are
-    removed.
+    Each run uses a separate part file. After the file has its final name, leftovers of killed runs with the same bytes
+    are removed.
     """
     part = f"{UPLOADS}/{sha256}.{uuid.uuid4().hex}" if sha256 else f"{UPLOADS}/{uuid.uuid4().hex}"
     with _begun(inner, part):
@@ -362,7 +362,7 @@ def _begun(inner: Any, part: str) -> Iterator[None]:
 
 
 def _remove_leftovers(inner: Any, sha256: str) -> None:
-    """Remove the parts of other runs. Runs that are still active find the finished file."""
+    """Remove the parts of other runs. Runs that are still active then find the finished file."""
     with suppress(BaseError, FileNotFoundError):
         found = [str(meta["path"]) for page in obstore.list(inner, UPLOADS) for meta in page]
         for name in found:
@@ -386,13 +386,13 @@ def noted_hash(inner: Any, path: str, e_tag: str | None) -> str:
 
 
 def forget_hash(inner: Any, path: str) -> None:
-    """Remove the record about a file, if there is one."""
+    """Remove the record for a file, if there is one."""
     with suppress(BaseError, FileNotFoundError):
         obstore.delete(inner, _note_name(path))
 
 
 def is_note(name: str) -> bool:
-    """Return whether a file is a record with a hash."""
+    """Return whether a file is a record that contains a hash."""
     return posixpath.basename(posixpath.dirname(name)) == HASHES
 
 
@@ -423,7 +423,7 @@ class ObjectStore:
         return False
 
     def place(self, name: str) -> str:
-        """Return the URL of a file in the form for messages."""
+        """Return the URL of a file as shown in messages."""
         return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
@@ -447,7 +447,7 @@ class ObjectStore:
             raise
 
     def _noted(self, path: str, answer: Any) -> str:
-        """Return the recorded hash of a file from its metadata, or from the record next to a large file."""
+        """Return the recorded hash of a file, which is in its metadata or, for a large file, in a separate record."""
         noted = str(dict(answer.attributes).get(_SHA256, ""))
         if noted or not self._has_own_metadata or answer.meta["size"] <= _AT_ONCE:
             return noted
@@ -559,10 +559,10 @@ class ObjectStore:
             raise outdated(self.place(name)) from e
 
     def _require_conditions(self) -> None:
-        """Raise `StoreError` for a service that ignores conditions, because two publishers could then lose a project.
+        """Raise `StoreError` for a service that ignores conditions, because concurrent publishers could lose files.
 
-        Amazon S3 rejects a conditional write of a file that was written in the meantime (If-None-Match, If-Match). A
-        service that doesn't support these headers replaces the file. This check runs once, with a temporary file.
+        Amazon S3 rejects a conditional write to a file that was written in the meantime (If-None-Match, If-Match). A
+        service that doesn't support these headers overwrites the file. This check runs once, with a temporary file.
         """
         with self._trying:
             if self._has_conditions:
@@ -626,7 +626,10 @@ def _stored(meta: Any, sha256: str = "", name: str = "") -> StoredFile:
 
 
 _VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Variables with the URL of the service. The first variable that is set is used. obstore also reads the last one."""
+"""Variables that may contain the URL of the service.
+
+The first variable that is set is used. obstore also reads the last variable.
+"""
 _EXPECTED = "https://HOST or http://HOST:PORT"
 
 

@@ -59,10 +59,10 @@ _BLOCK = 16 << 10
 _BLOCKS = 256
 """The number of blocks in the cache."""
 _GAP = 8 << 10
-"""The maximum gap between two ranges that are read together, in bytes."""
+"""The maximum gap, in bytes, between two ranges that are read together."""
 _TAIL = 64 << 10
 _AT_ONCE = 16
-"""The number of simultaneous requests for many ranges."""
+"""The number of simultaneous requests when many ranges are read."""
 _LONGEST = 8 << 20
 """The maximum size of such a request, in bytes."""
 
@@ -89,7 +89,7 @@ class RemoteFile:
         self.prefetch([(max(self.size - _TAIL, 0), self.size)])
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` up to, but not including, ``stop``. Both are within the size."""
+        """Return the bytes from ``start`` up to, but not including, ``stop``. Neither may exceed the file's size."""
         kept = self._find_span(start, stop)
         if kept is not None:
             return kept
@@ -132,7 +132,7 @@ class RemoteFile:
 
 
 def _outermost(spans: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
-    """Return the bytes of spans, keyed by their start and in order. Spans inside other spans are left out."""
+    """Return the bytes of spans in ascending order, keyed by their start. Spans inside other spans are left out."""
     kept: dict[int, bytes] = {}
     reach = -1
     for start, span in sorted(spans, key=lambda one: (one[0], -len(one[1]))):

@@ -18,7 +18,7 @@ MOST_ATTEMPTS = 5
 """The maximum number of attempts without progress."""
 
 _FIRST, _LONGEST = 0.2, 10.0
-"""The pauses in seconds: before the second attempt, and the maximum before any attempt."""
+"""The pauses in seconds: the pause before the second attempt, and the maximum pause before any attempt."""
 RETRIES: Final[Any] = {
     "max_retries": 5,
     "retry_timeout": timedelta(minutes=3),
@@ -28,7 +28,7 @@ RETRIES: Final[Any] = {
         "base": 2.0,
     },
 }
-"""The retries that obstore makes by itself. `RetryPolicy` counts them as attempts."""
+"""The number of retries that obstore makes by itself. `RetryPolicy` counts them as attempts."""
 _LONGEST_ASKED = 120.0
 """The maximum wait that a store may request, in seconds. If a store requests a longer wait, there is no retry."""
 
@@ -53,9 +53,9 @@ class RetryPolicy:
     def wait_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
         """Wait before the next attempt. If this was the last attempt, raise ``error`` with the number of attempts.
 
-        An attempt that makes progress (``has_progress``) restarts the count. If a store requests a wait, the retry
-        doesn't happen before the wait is over. If the store requests a wait of several minutes, there is no retry.
-        Retries by obstore count as attempts.
+        If an attempt makes progress (``has_progress``), the count starts again. If a store requests a wait, the next
+        attempt doesn't start before the wait is over. If the store requests a wait of several minutes, there is no
+        retry. Retries by obstore count as attempts.
         """
         # obstore doesn't report its retries after an interrupted body, so they count as one attempt.
         self._attempts += error.attempts

@@ -1,4 +1,4 @@
-"""The common interface of folders, S3 buckets, and web servers, which contain files with names."""
+"""The common interface of folders, S3 buckets, and web servers that store files by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StoreError(WorkError):
-    """A store rejected a request or couldn't carry it out. ``source`` is the URL of the file or of the store."""
+    """A store rejected a request or couldn't complete it. ``source`` is the URL of the file or of the store."""
 
 
 class MissingFileError(StoreError):
@@ -90,7 +90,7 @@ class MissingExtraError(InputError):
 
 
 def taken(place: str) -> TakenError:
-    """Return the error for a new file whose name is already used."""
+    """Return the error for a new file whose name is already in use."""
     return TakenError(place, "already exists", remedy="Use a different name or version for the new file.")
 
 
@@ -100,9 +100,9 @@ def outdated(place: str) -> OutdatedError:
 
 
 UPLOADS = ".rocwheel-uploads"
-"""The folder in a store for incomplete large files. It shows whether killed runs have left files behind."""
+"""The folder in a store for incomplete large files. Its content shows whether killed runs have left files behind."""
 HASHES = ".rocwheel-sha256"
-"""The folder next to large files that contains a record with each file's hash."""
+"""The folder next to large files that contains a record with the hash of each of these files."""
 
 
 def checked_name(url: str, name: str) -> str:
@@ -138,7 +138,7 @@ class StoredFile(msgspec.Struct, frozen=True):
     size: int
     """The size in bytes, or -1 if a listing doesn't contain it."""
     e_tag: str | None = None
-    """A value that changes with the bytes, or `None` if the store has no tags."""
+    """A value that changes whenever the bytes change, or `None` if the store has no tags."""
     modified: datetime | None = None
     """The time of the last modification according to the store's clock, in UTC."""
     sha256: str = ""
@@ -170,7 +170,7 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """The URL in the form for messages, without a password or query. A query may contain a signature."""
+        """The URL as shown in messages, without a password or query. A query may contain a signature."""
 
     @property
     def is_folder(self) -> bool:
@@ -180,7 +180,7 @@ class Store(Protocol):
         """
 
     def place(self, name: str) -> str:
-        """Return the URL of a file in the form for messages."""
+        """Return the URL of a file as shown in messages."""
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
         """Yield the files in and below the folder ``prefix``, sorted by name.
@@ -201,15 +201,15 @@ class Store(Protocol):
     def read_range(self, name: str, start: int, stop: int) -> bytes:
         """Return the bytes from ``start`` up to, but not including, ``stop``.
 
-        There are fewer bytes if the file ends earlier.
+        The result is shorter if the file ends earlier.
 
         Raises the same errors as `head`, and `RangesIgnoredError` for a server that sends only whole files.
         """
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes where it ended.
+        """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes where it stopped.
 
-        ``e_tag`` is the tag of the file whose remaining bytes are wanted. Raises the same errors as `head`, and
+        ``e_tag`` is the tag of the file whose remaining bytes are requested. Raises the same errors as `head`, and
         `OutdatedError` if the file is replaced before the transfer ends. If a server sends only whole files, the bytes
         before ``start`` are read and discarded.
         """
@@ -224,7 +224,7 @@ class Store(Protocol):
         stamp: FileStamp | None = None,
         advance: Callable[[int], object] = SILENT.advance,
     ) -> None:
-        """Store a file, which appears only when it is complete. ``sha256`` is recorded if the store supports that.
+        """Store a file, which appears only when it is complete. ``sha256`` is recorded if the store supports hashes.
 
         With ``create``, raises `TakenError` if a file with that name exists, regardless of its bytes. If ``source``
         changes in the meantime or no longer has ``stamp``, raises `ChangedFileError` without storing anything.
@@ -232,7 +232,7 @@ class Store(Protocol):
         """
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a small file if it still has the tag from when it was loaded, or create it if the tag is `None`.
+        """Replace a small file if it still has the tag that it was loaded with, or create it if the tag is `None`.
 
         Return the new tag. Raises `OutdatedError` if another writer was faster.
         """

@@ -21,7 +21,7 @@ _PORTS = {"http": 80, "https": 443}
 _USER = re.compile(r"(?<=//)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IN_TEXT = re.compile(r"://[^\s,`'\"<>()]+")
-"""The part of a URL after its scheme. Any text may precede the URL."""
+"""Matches the part of a URL after its scheme. Any text may precede the URL."""
 _UNUSABLE = re.compile(r"\s")
 _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 
@@ -29,8 +29,8 @@ _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 def is_url(text: object) -> bool:
     """Return whether text is a URL rather than a path.
 
-    A URL has a scheme of letters and digits, followed by ``://``. In a path, a slash would precede these characters.
-    Schemes that stores don't support also count, so that `parse_url` can reject them.
+    A URL has a scheme of letters and digits, followed by ``://``. In a path, these characters would come after a slash.
+    Schemes that stores don't support also count as URLs, so that `parse_url` can reject them.
 
     >>> is_url("s3://bucket/dist"), is_url("dist/x.whl"), is_url("./a://b")
     (True, False, False)
@@ -45,7 +45,7 @@ def is_web_url(text: object) -> bool:
 
 
 def refuse_web_url(place: str) -> None:
-    """Raise `InputError` for an output that is the URL of a web server, and the same errors as `parse_url`."""
+    """Raise `InputError` if an output is the URL of a web server; also raises the same errors as `parse_url`."""
     if is_web_url(place):
         parse_url(place)
         remedy = "Use an s3:// or file:// URL for the output."
@@ -64,7 +64,9 @@ def leads_to_web(address: str) -> bool:
 
 
 def parse_url(url: str) -> tuple[str, str, str]:
-    """Return the scheme, host, and path of a store's URL. The path has no outer slashes, and its quoting is unchanged.
+    """Return the scheme, host, and path of a store's URL.
+
+    The path has no leading or trailing slashes, and its percent-encoding is unchanged.
 
     Raises `InputError` for any other scheme, for a URL without a host or bucket, for an invalid port, and for control
     characters. For S3, a user, a query, or folders named ``..`` are also errors. For files, a missing path, a query, or
@@ -103,7 +105,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _check_file(url: str, parts: SplitResult) -> None:
-    """Raise `InputError` for a file URL that has no path, or whose path is cut off or on another machine."""
+    """Raise `InputError` for a file URL that has no path, or whose path is truncated or on another machine."""
     if parts.netloc not in {"", "localhost"}:
         found = f"contains the host {parts.netloc.rpartition('@')[2]!r}"
         raise InputError(shown_url(url), found, expected="file:///PATH, a path on this machine")
@@ -115,7 +117,7 @@ def _check_file(url: str, parts: SplitResult) -> None:
 
 
 def _check_bucket(parts: SplitResult, shown: str) -> None:
-    """Raise `InputError` for parts that a bucket's URL can't have.
+    """Raise `InputError` for URL parts that aren't allowed for a bucket.
 
     For some of them, obstore would fail with a traceback.
     """
@@ -131,7 +133,7 @@ def _check_bucket(parts: SplitResult, shown: str) -> None:
 
 
 def split_file_url(url: str) -> tuple[str, str]:
-    """Return the URL of a file's folder, and the file's name. The query stays with the folder.
+    """Return the URL of a file's folder, and the file's name. The query remains part of the folder's URL.
 
     Raises `InputError` for a URL without a file name.
     """
@@ -144,7 +146,7 @@ def split_file_url(url: str) -> tuple[str, str]:
 
 
 def url_below(url: str, name: str) -> str:
-    """Return the URL of a file or folder below a folder's URL. The query in a web server's URL stays.
+    """Return the URL of a file or folder below a folder's URL. The query in a web server's URL is preserved.
 
     >>> url_below("https://host/dist?token=1", "a b")
     'https://host/dist/a%20b?token=1'
@@ -164,7 +166,7 @@ def file_name_at(address: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL in the form for messages and documents, which has no user, password, query, or fragment."""
+    """Return a URL as shown in messages and documents, without a user, password, query, or fragment."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -199,16 +201,16 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
 def local_path(path: str) -> str:
     """Return the path of the file or folder that a ``file://`` URL points to. ``path`` is the path in that URL.
 
-    Bytes that are not valid UTF-8 are kept as in Python's file names (:pep:`383`), so that the file is found.
+    Bytes that are not valid UTF-8 become surrogates, as in Python's file names (:pep:`383`), so that the file is found.
     """
     return unquote(path, errors="surrogateescape")
 
 
 def make_address(place: str) -> str:
-    """Return the same text for all spellings of a file's location.
+    """Return the same text for all paths and URLs that refer to the same file.
 
-    The result is a URL without a user, quoting, or dots, or an absolute path. Symlinks to folders are followed. If the
-    file itself is a symlink, that symlink is not followed.
+    The result is an absolute path, or a URL without a user, percent-encoding, or dot segments. Symlinks to folders are
+    followed. If the file itself is a symlink, that symlink is not followed.
 
     >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl")
     's3://bucket/dist/x-1.0+a.whl'
@@ -221,7 +223,7 @@ def make_address(place: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return third-party text, in which URLs have the form of `shown_url`.
+    """Return third-party text with its URLs in the form of `shown_url`.
 
     >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
     'no `https://host/x`, sorry'
@@ -230,9 +232,9 @@ def without_secrets(text: str) -> str:
 
 
 def keep_user(url: str, origin: str) -> str:
-    """Return a URL with the user and password from ``origin``, which the URL came from, if both have the same server.
+    """Return a URL with the user and password from ``origin``, where the URL was found, if both have the same server.
 
-    A user in the URL itself stays. Raises `ValueError` for an invalid URL.
+    A user in the URL itself is preserved. Raises `ValueError` for an invalid URL.
     """
     end, start = urlsplit(url), urlsplit(origin)
     if "@" in end.netloc or "@" not in start.netloc or not is_same_server(url, origin):
@@ -253,7 +255,7 @@ def split_user(url: str) -> tuple[str, str]:
 
 
 def shown_url_below(base: str, name: str) -> str:
-    """Return the URL of a file below another URL, for messages.
+    """Return the URL of a file below another URL, as shown in messages.
 
     `local_path` restores bytes that are not valid UTF-8.
     """

@@ -54,15 +54,15 @@ if TYPE_CHECKING:
     from email.message import Message
 
 _OWN = ("file", "s3")
-"""Schemes whose pages may point to other files with the same scheme."""
+"""URL schemes whose pages may point to other files with the same scheme."""
 
 
 def check_step(origin: str, url: str) -> None:
     """Raise `InputError` if content from ``origin`` must not point to ``url``.
 
     Content may point to the web. Content from https may point only to https, and a URL with a user or password only to
-    the same server. A local file or a file in a bucket may also point to any other file in the same place, because its
-    author can also write to that place.
+    the same server. A local file or a file in a bucket may also point to any other file in the same folder or bucket,
+    because its author can also write there.
     """
     place, shown = shown_url(origin), quoted(shown_url(url))
     try:
@@ -88,7 +88,7 @@ _MOST_DIGITS = 9
 
 
 def read_retry_after(text: str, now: float | None = None) -> float:
-    """Return the number of seconds that a server requests clients to wait, or 0 for other text.
+    """Return the number of seconds that a server asks clients to wait, or 0 for other text.
 
     ``now`` is the current time in seconds since 1970.
 
@@ -110,10 +110,10 @@ LATER = "Try again later."
 _TIMEOUT = 60.0
 """The number of seconds without any data after which a connection is closed."""
 _SPAN = 60.0
-"""The number of seconds in which a connection must make progress. Otherwise, it is closed.
+"""The time in seconds in which a connection must make progress. Otherwise, it is closed.
 
-The first progress is the complete head of the response, after all redirects. Each further `SLOWEST` bytes of the body
-and its end also count as progress. Interim responses, chunk extensions, and trailers don't count.
+The first progress is the complete header of the response, after all redirects. Each further `SLOWEST` bytes of the body
+and its end also count as progress. Interim responses, chunk extensions, and trailers don't count as progress.
 """
 SLOWEST = 64 << 10
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
@@ -126,7 +126,7 @@ _USER = "Authorization"
 def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
     """Yield the response to a request, which is an `http.client.HTTPResponse`.
 
-    Errors from the request and from reading the response are raised as `StoreError`. Raises `InputError` for another
+    Errors from the request and from reading the response are raised as `StoreError`. Raises `InputError` for any other
     kind of URL and for a forbidden redirect. A user and password in the URL are sent only to the URL's own server.
     """
     place = shown_url(url)
@@ -185,7 +185,7 @@ class _TooSlowError(TimeoutError):
 
 
 class _Pace:
-    """The deadline for the next progress of one request, including its redirects."""
+    """The deadline by which a request, including its redirects, must make further progress."""
 
     def __init__(self) -> None:
         self._deadline = 0.0
@@ -204,18 +204,18 @@ class _Pace:
             self.begin()
 
     def pause(self, since: float) -> None:
-        """Exclude the time since a moment, because this process spent it on other work."""
+        """Exclude the time since ``since``, because this process spent it on other work."""
         self._deadline += time.monotonic() - since
 
     def left(self) -> float:
-        """Return the number of seconds until the deadline. Raises `_TooSlowError` if none are left."""
+        """Return the number of seconds until the deadline. Raises `_TooSlowError` if the deadline has passed."""
         if (left := self._deadline - time.monotonic()) <= 0:
             raise _TooSlowError
         return left
 
 
 class _PacedReader(io.RawIOBase):
-    """The bytes from a socket until a deadline."""
+    """Reads bytes from a socket until a deadline."""
 
     def __init__(self, sock: Any, pace: _Pace) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ class _PacedSocket:
 
 
 class _Paced(AbstractHTTPHandler):
-    """Reads all responses with one deadline for progress. Python's own timeout is for each read from the socket."""
+    """Reads all responses with one deadline for progress. Python's own timeout applies to each read from the socket."""
 
     def __init__(self, pace: _Pace) -> None:
         super().__init__()
@@ -357,7 +357,7 @@ def _refusal(url: str, status: int, headers: Message) -> StoreError:
 
 
 LARGEST_PAGE = 128 << 20
-"""The maximum size of a page in bytes. The project list of the largest public index is about a third of this."""
+"""The maximum size of a page in bytes. The project list of the largest public index is about a third of this size."""
 
 _BLOCK = 1 << 20
 _PROGRESS = 1 << 20
@@ -369,7 +369,7 @@ class WebPage(msgspec.Struct, frozen=True):
     """A page from a web server."""
 
     url: str
-    """The final URL after redirects. It has the user and password if it is on the server that they belong to."""
+    """The final URL after redirects. It contains the user and password if they belong to its server."""
     content_type: str
     """The content type in lowercase, without parameters."""
     data: bytes
@@ -377,7 +377,7 @@ class WebPage(msgspec.Struct, frozen=True):
 
 
 def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> WebPage:
-    """Return the page at an ``http(s)`` URL, with at most ``limit`` bytes, in a format from ``accept`` (:rfc:`9110`).
+    """Return the page at an ``http(s)`` URL, at most ``limit`` bytes, in one of the formats ``accept`` (:rfc:`9110`).
 
     Raises a `StoreError` if the page is unavailable after several attempts. Raises `InputError` for any other kind of
     URL, a longer page, and a forbidden redirect.
@@ -437,7 +437,7 @@ def _read(url: str, accept: str, limit: int) -> WebPage:
 
 
 class _Transfer:
-    """The transfer of a file: its progress, and the first tag from the server."""
+    """The transfer of a file, with its progress and the first tag that the server sent."""
 
     def __init__(self, url: str, start: int) -> None:
         self.position = start
@@ -466,7 +466,7 @@ class _Transfer:
 
 
 def _pieces(answer: Any, url: str) -> Iterator[bytes]:
-    """Yield the bytes of a response as they arrive. Raise `BrokenTransferError` if it ends early."""
+    """Yield the bytes of a response as they arrive. Raise `BrokenTransferError` if the response ends early."""
     announced, received = answer.headers.get("Content-Length", ""), 0
     pace: _Pace = answer.pace
     while piece := answer.read1(_BLOCK):
@@ -537,7 +537,7 @@ def _below(here: str, page: WebPage, link: str) -> str:
 
 
 def _plain(url: str) -> str:
-    """Return a URL without its query and fragment. Links in the heading of a listing only sort the listing."""
+    """Return a URL without its query and fragment. Links in the header of a listing only sort the listing."""
     return urlunsplit(urlsplit(url)._replace(query="", fragment=""))
 
 

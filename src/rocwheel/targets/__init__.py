@@ -1,1 +1,1 @@
-"""Defines GPU targets: the known targets, the GPUs that run their code, and their spelling in each tool."""
+"""Defines GPU targets: the known targets, the GPUs that run their code, and their names in each tool."""

@@ -64,11 +64,10 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
     kind: str = ""
     """``data-center``, ``desktop``, ``integrated``, or an empty string if unknown."""
     rocm: tuple[str, str] = ("", "")
-    """The last ROCm release observed without support for the processor, and the first release with it, or empty
-    strings.
+    """The last ROCm release observed without support for the processor, and the first with support, or empty strings.
     """
     package: str = ""
-    """The target whose packages also contain this target's code, or an empty string if it has its own packages."""
+    """The target whose packages also contain this target's code, or an empty string if it has separate packages."""
     products: tuple[str, ...] = ()
 
     @property
@@ -84,14 +83,14 @@ class Generic(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A named group of targets that are built and shipped together."""
+    """A named group of targets that are built and distributed together."""
 
     name: str
     targets: tuple[str, ...]
 
 
 class Matrix(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """AMD's list of targets from ROCm ``since`` on, up to the next row, but not beyond ``through``."""
+    """AMD's list of targets for ROCm ``since`` and later, up to the next row, but not beyond ``through``."""
 
     since: str
     through: str
@@ -100,7 +99,7 @@ class Matrix(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Release(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Gentoo's list of targets from ROCm ``since`` on, up to the next row for the same major version."""
+    """Gentoo's list of targets for ROCm ``since`` and later, up to the next row for the same major version."""
 
     since: str
     official: tuple[str, ...]
@@ -130,7 +129,7 @@ class TargetCatalog(
         "packagers": "packager",
     },
 ):
-    """The whole catalog, in file order."""
+    """The complete catalog, in file order."""
 
     sources: dict[str, str]
     targets: tuple[Target, ...]
@@ -175,7 +174,7 @@ def load_catalog() -> TargetCatalog:
 
 
 def is_specific(target: TargetId) -> bool:
-    """Return whether a GPU can have this target, which excludes generic processors and SPIR-V."""
+    """Return whether a GPU can have this target; generic processors and SPIR-V are excluded."""
     return not (target.is_generic or target.processor == SPIRV)
 
 
@@ -208,7 +207,7 @@ def is_target(name: str) -> bool:
 
 
 def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
-    """Return the targets in the family ``name``. A target is its own family.
+    """Return the targets in the family ``name``. A target by itself counts as a family.
 
     Raises `UnknownTargetError` from ``source``, with similar names.
     """
@@ -222,9 +221,9 @@ def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
 
 
 def check_family(name: str, *, source: str) -> None:
-    """Raise `UnknownTargetError` from ``source`` for an unknown family or target whose name looks like one of AMD's.
+    """Raise `UnknownTargetError` from ``source`` for an unknown family or target with a name like those of AMD.
 
-    A build may have its own families, whose names don't begin with ``gfx``.
+    A build may define its own families, whose names don't begin with ``gfx``.
     """
     if name.startswith(_OF_AMD):
         targets_of(name, source=source)
@@ -241,7 +240,7 @@ def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tup
 
 
 def families_of(target: str) -> tuple[str, ...]:
-    """Return the families that contain the processor of ``target``: first the processor itself, then by size."""
+    """Return the families that contain the processor of ``target``: the processor itself, then the others by size."""
     processor = processor_of(target)
     holding = [family for family in load_catalog().families if processor in family.targets]
     return (processor, *(family.name for family in sorted(holding, key=lambda f: (len(f.targets), f.name))))
@@ -249,12 +248,12 @@ def families_of(target: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def owned_targets() -> tuple[str, ...]:
-    """Return the targets of GPUs that were sold and that some project builds ROCm for, in catalog order.
+    """Return the targets of GPUs that were sold and for which some project builds ROCm, in catalog order.
 
-    A source must name a product. In addition, one of these lists must have the target: AMD's matrices, TheRock's
-    families, Gentoo's lists, or the builds of a distribution or framework. This excludes processors that only compilers
-    support (such as gfx600, gfx940, gfx1310), and processors that no ROCm package ever had code for (such as gfx703).
-    Users don't look for packages for such processors.
+    A source must mention a product with the target. In addition, the target must be in one of these lists: AMD's
+    matrices, TheRock's families, Gentoo's lists, or the builds of a distribution or framework. This excludes processors
+    that only compilers support (such as gfx600, gfx940, gfx1310), and processors for which no ROCm package ever had
+    code (such as gfx703). Users don't look for packages for such processors.
     """
     catalog = load_catalog()
     built = {target for family in catalog.families for target in family.targets}
@@ -267,7 +266,10 @@ def owned_targets() -> tuple[str, ...]:
 _ReleaseRow = TypeVar("_ReleaseRow", Matrix, Release)
 
 LIVE = "9999"
-"""Gentoo's version for a build from the newest source. It supports the same targets as the newest recorded release."""
+"""Gentoo's version number for a build from the latest source.
+
+It supports the same targets as the newest recorded release.
+"""
 
 
 def release_for(version: str, *, source: str = "ROCm version") -> Release:
@@ -321,7 +323,7 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def _spans(matrices: Sequence[Matrix]) -> str:
-    """Return the versions in the rows, with adjacent rows as one range: ``6.0 to 6.4, 7.0 to 7.2``."""
+    """Return the versions in the rows, with adjacent rows combined into one range: ``6.0 to 6.4, 7.0 to 7.2``."""
     spans: list[tuple[str, str]] = []
     for row in matrices:
         major, minor = _minor(spans[-1][1]) if spans else (0, 0)
@@ -337,10 +339,10 @@ def first_knowing(processor: str) -> tuple[str, str]:
 
 
 def why_unknown(processor: str, rocm: str) -> str:
-    """Return why a GPU can't run code with a ROCm release if the release's runtime doesn't recognize the processor.
+    """Return why a GPU can't run code with a ROCm release whose runtime doesn't recognize the processor.
 
-    The result is empty if the runtime recognizes the processor, or if that isn't recorded. A release with only two
-    numbers, such as 6.4, includes every release that begins with these numbers.
+    The result is empty if the runtime recognizes the processor, or if no information is recorded. A release with only
+    two numbers, such as 6.4, represents every release that begins with these numbers.
     """
     without, first = first_knowing(processor)
     if not without or _minor(rocm) > _minor(without):
@@ -350,10 +352,10 @@ def why_unknown(processor: str, rocm: str) -> str:
 
 
 def official_span(target: str) -> tuple[str, str]:
-    """Return the first version in which a target was official, and the first later version without it.
+    """Return the first version that officially supports a target, and the first later version that doesn't.
 
-    Both are ``""`` if the target was never official; the second is ``""`` if the target is still official. The record
-    begins with 5.0, so that version also represents earlier versions.
+    Both are ``""`` if the target was never supported officially; the second is ``""`` if it still is. The records begin
+    with 5.0, so that version also represents earlier versions.
     """
     first = last = ""
     for row in load_catalog().releases:
@@ -365,7 +367,7 @@ def official_span(target: str) -> tuple[str, str]:
 
 
 class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A rule that code for each of ``code`` works on each of ``agents``, with its source and measured evidence."""
+    """A rule that code for any of ``code`` works on all of ``agents``, with its source and measured evidence."""
 
     code: tuple[str, ...]
     agents: tuple[str, ...]
@@ -413,6 +415,6 @@ def find_relabeling(code: str, agent: str) -> CodeRule | None:
 
 
 def relabeled_agents(code: str) -> tuple[str, ...]:
-    """Return the other processors that code for the processor ``code`` may be offered to, without duplicates."""
+    """Return the other processors to which code for the processor ``code`` may be offered, without duplicates."""
     agents = (agent for rule in load_rules() if rule.relabels and code in rule.code for agent in rule.agents)
     return tuple(dict.fromkeys(agent for agent in agents if agent != code))

@@ -1,8 +1,8 @@
 """Determines which code runs on which GPU, under the rules of unmodified and extended runtimes.
 
 An unmodified runtime accepts code for the same processor, or for a generic processor that covers it. Every feature must
-match the GPU or be unset. Without such code, the runtime compiles SPIR-V. These rules are the same in clang, comgr,
-CLR, and ROCr. Extended runtimes, which some distributions ship, also accept code for certain similar processors.
+match the GPU or be unset. If there is no such code, the runtime compiles SPIR-V. These rules are the same in clang,
+comgr, CLR, and ROCr. Extended runtimes, which some distributions ship, also accept code for certain similar processors.
 ``targets/similar_code.toml`` lists these processors.
 
 Rules that depend on the release, such as whether gfx906 finds gfx9-generic code, are in ``device/selection.py``. These
@@ -37,7 +37,7 @@ class Runtime(str, Enum):
 
 
 class Fit(str, Enum):
-    """How well code fits a GPU, from worst to best."""
+    """How well code matches a GPU, from worst to best."""
 
     NONE = "none"
     SPIRV = "spirv"
@@ -48,7 +48,7 @@ class Fit(str, Enum):
 
     @property
     def rank(self) -> int:
-        """A number that is higher for a better fit. 0 means that the code doesn't fit."""
+        """A number that is higher for a better match. 0 means that the code doesn't match."""
         return list(Fit).index(self)
 
 
@@ -63,7 +63,7 @@ _WORDS = {True: "on", False: "off", None: "unspecified"}
 
 
 def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fit:
-    """Return how ``code`` fits the GPU ``agent``. A feature that the agent doesn't set may have either setting."""
+    """Return how well ``code`` matches the GPU ``agent``. A feature that the agent doesn't set may be on or off."""
     if any(setting != agent.features.get(name) for name, setting in code.features.items()):
         return Fit.NONE
     if code.processor == agent.processor:
@@ -118,10 +118,10 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Choice | None:
-    """Return which of ``codes``, in bundle order, is loaded on ``agent``, or `None` if no code is loaded.
+    """Return which of ``codes``, in bundle order, is loaded on ``agent``, or `None` if none is loaded.
 
-    An unmodified runtime selects the first code for the processor, regardless of how well its features fit, then
-    generic code, and then SPIR-V. An extended runtime prefers an exact fit, then code that doesn't set features, then
+    An unmodified runtime selects the first code for the processor, regardless of how well its features match, then
+    generic code, and then SPIR-V. An extended runtime prefers an exact match, then code that doesn't set features, then
     similar code, generic code, and SPIR-V. Among code that doesn't set all features, it prefers code that sets XNACK,
     and then code that sets SRAMECC.
     """
@@ -145,8 +145,8 @@ def _score_extended(code: TargetId, how: Fit) -> int:
 def covers(codes: Iterable[TargetId], wanted: TargetId) -> bool:
     """Return whether ``codes`` together serve all GPUs that code for ``wanted`` serves.
 
-    If no code serves ``wanted`` itself, a feature that it doesn't set represents both settings, and a generic processor
-    represents each member.
+    If no code serves ``wanted`` itself, it is expanded: an unset feature represents both settings, and a generic
+    processor represents each member.
     """
     offered = tuple(codes)
     if any(fit(code, wanted) is not Fit.NONE for code in offered):
@@ -168,7 +168,8 @@ def _members_of(target: TargetId) -> list[TargetId]:
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
     """Return ``target`` with every combination of settings for the ``features`` that it doesn't set.
 
-    Features that its processor doesn't have are ignored. A processor that isn't in the catalog may have each feature.
+    Features that its processor doesn't have are ignored. A processor that isn't in the catalog is assumed to have every
+    feature.
     """
     row = load_catalog().processors.get(target.processor)
     possible = row.features if row else FEATURES

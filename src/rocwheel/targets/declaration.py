@@ -1,4 +1,4 @@
-"""Reads and writes ``rocm_targets.json`` in ``.dist-info``: the GPU targets that a package has code for.
+"""Reads and writes ``rocm_targets.json`` in ``.dist-info``, which lists the GPU targets for which a package has code.
 
 ``{"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx90a:xnack+"], "coherence": {...}}``; the optional
 ``coherence`` lists the packages that were compared at build time, and the targets that all of them serve.
@@ -54,7 +54,7 @@ def encode_declaration(targets: Iterable[TargetId], coherence: RecordedCoherence
 
 
 def decode_declaration(data: bytes, *, source: str) -> Declaration:
-    """Read the file; raise `InputError` from ``source`` if it is malformed or has a different version."""
+    """Read the file; raise `InputError` from ``source`` if it is malformed or has a different format version."""
     try:
         document = decode_json(data, Declaration)
     except msgspec.DecodeError as e:

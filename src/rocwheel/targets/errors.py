@@ -1,4 +1,4 @@
-"""Defines errors for GPU targets that are unknown, illegal, conflicting, missing, or without a spelling."""
+"""Defines errors for GPU targets that are unknown, illegal, conflicting, missing, or without a name in a tool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UnknownTargetError(InputError):
-    """An unknown target, generic processor, family, policy, or packager's list; ``nearest`` has similar names."""
+    """An unknown target, generic processor, family, policy, or packager's list; ``nearest`` contains similar names."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ def _alike(one: str, other: str) -> int:
 
 
 class AmbiguousProductError(InputError):
-    """A name of several products with different targets; ``choices`` has each product's target, keyed by full name."""
+    """A name that matches products with different targets; ``choices`` contains each target, keyed by full name."""
 
     def __init__(self, name: str, choices: Mapping[str, str], *, source: str) -> None:
         self.name = name
@@ -98,7 +98,7 @@ class NoGpuError(InputError):
 
 
 class NoFlagError(InputError):
-    """A distribution has no name for targets, such as generic processors."""
+    """A distribution has no name for some of the targets, such as generic processors."""
 
     def __init__(
         self,

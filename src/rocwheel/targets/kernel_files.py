@@ -105,7 +105,7 @@ class Rule(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Difference(enum.Enum):
-    """The action that a merge takes if shards have different versions of a file for all GPUs."""
+    """The action that a merge takes if shards contain different versions of a file for all GPUs."""
 
     REFUSE = "refuse"
     PRIMARY = "primary"
@@ -129,17 +129,17 @@ class Without(enum.Enum):
 
 
 class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The folder that a library opens for its kernels, and the files that it looks for in the folder."""
+    """The folder that a library opens to find its kernels, and the files that it looks for in the folder."""
 
     libraries: tuple[str, ...]
     """File names without version and suffix."""
     folders: tuple[str, ...]
     """Patterns relative to the library's own folder; the library opens the first folder that exists.
 
-    Messages about a missing folder show the last pattern without a wildcard.
+    Messages about a missing folder show the last pattern without its wildcard.
     """
     index: tuple[str, ...] = ()
-    """Patterns for file names. One of these files must exist for the processor."""
+    """Patterns for file names. At least one of these files must exist for the processor."""
     merged: tuple[str, ...] = ()
     """The names of files that each serve as the index for all processors."""
     code: tuple[str, ...]
@@ -148,23 +148,23 @@ class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The names of files with code that are opened for any GPU."""
     without: Without
     needed: bool
-    """Whether a missing folder leaves the library without kernels for any GPU."""
+    """Whether the library has no kernels for any GPU if the folder is missing."""
     everywhere: bool = False
     """Whether the library is built for every GPU that a release supports, so that missing kernels are an error."""
 
 
 class SelfContained(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Libraries that look like openers but don't open a folder, because all their kernels are in the file."""
+    """Libraries that look like openers but don't open a folder, because the library file contains all their kernels."""
 
     libraries: tuple[str, ...]
 
 
 class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A name for several targets together, as in AOTriton's images and their packages."""
+    """A common name for several targets, as in AOTriton's images and their packages."""
 
     targets: tuple[str, ...]
     spelled: tuple[str, ...] = ()
-    """The spellings in file names, if they differ from the name."""
+    """The names used in file names, if they differ from the name."""
 
 
 class KernelTable(
@@ -173,7 +173,7 @@ class KernelTable(
     forbid_unknown_fields=True,
     rename={"rules": "rule", "openers": "opener", "families": "family", "self_contained": "self-contained"},
 ):
-    """The whole table, in file order. The first matching row applies."""
+    """The complete table, in file order. The first row that matches applies."""
 
     suffixes: tuple[str, ...]
     sources: dict[str, str]
@@ -203,21 +203,21 @@ def _pattern() -> re.Pattern[str]:
 
 
 def targets_in_path(path: str) -> tuple[TargetId, ...]:
-    """Return the distinct targets that a relative path names, or an empty tuple for files for all GPUs."""
+    """Return the distinct targets in a relative path, or an empty tuple for files for all GPUs."""
     matches = _pattern().finditer(path.replace("\\", "/"))
     found = (match[1].replace("_", "-") + re.sub(r"-(?=[sx])", ":", match[2]) for match in matches)
     return tuple(dict.fromkeys(parse_target_id(text, source=path) for text in found))
 
 
 def without_targets(path: str) -> str:
-    """Return a relative path with each target replaced by ``*``, so that files that differ only in target are equal."""
+    """Return a relative path with each target replaced by ``*``; files that differ only in target get the same path."""
     return _pattern().sub("*", path)
 
 
 def is_kernel_file(path: str) -> bool:
     """Return whether a file with this name belongs to a kernel library and is for the target in its name.
 
-    Headers, CMake files, and licenses may also name targets, but are for all targets.
+    Headers, CMake files, and licenses may also have targets in their names, but are for all targets.
     """
     return path.endswith(load_table().suffixes)
 
@@ -230,7 +230,8 @@ def kernel_targets(path: str) -> frozenset[str]:
 def kpack_target(name: str, *, source: str) -> TargetId:
     """Return the only target of a kpack file, which is at the end of the file's name.
 
-    Raises `InputError` from ``source`` if that text isn't a GPU's target. The target need not be in the catalog.
+    Raises `InputError` from ``source`` if the end of the name isn't a GPU target. The target need not be in the
+    catalog.
     """
     target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
     if not target.processor.startswith("gfx"):
@@ -273,9 +274,9 @@ def _families() -> dict[str, Family]:
 
 
 def classify_path(path: str) -> KernelFile | None:
-    """Return the target of a file with a relative path, or `None` if no rule matches and the file is for all GPUs.
+    """Return the target of the file at a relative path, or `None` if no rule matches and the file is for all GPUs.
 
-    The path may start in any folder above the library's folder. Both kinds of slashes separate segments.
+    The path may be relative to any folder above the library's folder. Both slashes and backslashes separate segments.
     """
     path = path.replace("\\", "/")
     if "gfx" not in path:
@@ -293,23 +294,23 @@ def _base_target(spelling: str) -> str:
 
 
 def find_family(name: str) -> Family | None:
-    """Return the family with a name or file name spelling, such as ``gfx120x``, or `None` for other names."""
+    """Return the family with a given name or file name form, such as ``gfx120x``, or `None` for other names."""
     return _families().get(name)
 
 
 def fixed_reason(kernels: KernelFile) -> str:
-    """Return why a copy of a file under another target's name can't serve that target's GPUs, or an empty string."""
+    """Return why a copy of a file under another target's name can't serve that target's GPUs; empty if it can."""
     return next((rule.fixed for rule in load_table().rules if rule.name == kernels.rule), "")
 
 
 def shared_row(path: str) -> Shared | None:
-    """Return the row for a kernel library's file for all GPUs, or `None` for other files."""
+    """Return the row for a kernel library file that is for all GPUs, or `None` for other files."""
     path = path.replace("\\", "/")
     return next((row for row, patterns in _shared() if any(pattern.match(path) for pattern in patterns)), None)
 
 
 def is_unknown_kernel_file(path: str) -> bool:
-    """Return whether a file is named like a kernel file but isn't covered by any row in the table.
+    """Return whether a file is named like a kernel file but doesn't match any row in the table.
 
     Such a file stays in the host package, and splits and merges report it.
     """
@@ -343,7 +344,7 @@ class MismatchError(InputError):
 def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputError, ...]:
     """Return the problems with a kernel file at a relative ``path``; ``name`` identifies the file in messages.
 
-    There are no problems for other files, for files without code, and if the targets are unknown. Code for a generic
+    The result is empty for other files, for files without code, and if the targets are unknown. Code for a generic
     processor is valid in files for any of its members. An unreadable file is also a problem.
     """
     source = name or path
@@ -373,7 +374,7 @@ def _is_served(asked: tuple[str, ...], suiting: frozenset[str], target: str) -> 
 
 
 def processors_in(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the known processors that a file has code for, sorted, or an empty tuple for text and tables.
+    """Return the known processors for which a file has code, sorted, or an empty tuple for text and tables.
 
     In databases with many kernels, only some kernels are read (see `database_processors`). Raises `InputError` for
     damaged files, and `WorkError` if there is no space for a database.
@@ -406,7 +407,7 @@ def kernel_folder(path: str) -> str | None:
 def group_kernel_files(
     items: Iterable[T], path_of: Callable[[T], str], answer_of: Callable[[T], Hashable] = lambda _: None
 ) -> list[tuple[str | None, list[T]]]:
-    """Group files for reports: kernel files in the same folder with the same answer, together with their folder.
+    """Group files for reports: kernel files in the same folder with the same result, together with their folder.
 
     Every other file, including a single kernel file, is separate and has no folder.
     """

@@ -36,9 +36,9 @@ _WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
 
 
 def opener_of(path: str, soname: str = "") -> Opener | None:
-    """Return the row of a library that opens a folder of kernels, found by SONAME or file name, or `None`.
+    """Return the row for a library that opens a folder of kernels, found by SONAME or file name, or `None`.
 
-    A renamed file keeps its SONAME. A file with the name of such a library is loaded in place of that library.
+    A renamed file still has its SONAME. A file with the same name as such a library is loaded in place of that library.
     """
     for name in (soname, posixpath.basename(path)):
         match = _LIBRARY.fullmatch(name)
@@ -79,11 +79,11 @@ class KernelFolder(msgspec.Struct, frozen=True):
     opener: Opener
     place: str
     index: frozenset[TargetId]
-    """The targets with an index."""
+    """The targets that have an index."""
     is_merged: bool
-    """Whether one index is for all targets."""
+    """Whether a single index is for all targets."""
     code: frozenset[TargetId]
-    """The targets with kernels."""
+    """The targets that have kernels."""
     files: tuple[str, ...]
     """The paths of all relevant files, or an empty tuple for a folder without kernels for any GPU."""
     for_all: tuple[str, ...] = ()
@@ -102,9 +102,9 @@ class KernelFolder(msgspec.Struct, frozen=True):
         return not self.files
 
     def find_lack(self, gpu: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
-        """Return the files that the folder lacks for a GPU, as text that follows "which", or an empty string.
+        """Return the files that the folder lacks for a GPU, as text that follows the word "which", or an empty string.
 
-        A kind of file counts only if the folder has such files for some target.
+        A kind of file is considered only if the folder has such files for some target.
         """
         if self.is_bare:
             return "has no kernels for any GPU" if self.is_there else "is missing"
@@ -120,7 +120,7 @@ class KernelFolder(msgspec.Struct, frozen=True):
     def find_lack_of_code(self, target: TargetId) -> str:
         """Return the files that the folder lacks for all GPUs that code for ``target`` serves, or an empty string.
 
-        The string is empty if any of these GPUs lacks nothing.
+        The result is empty if no files are lacking for at least one of these GPUs.
         """
         row = load_catalog().processors.get(target.processor)
         members = row.members if isinstance(row, Generic) else ()
@@ -129,7 +129,7 @@ class KernelFolder(msgspec.Struct, frozen=True):
 
 
 def _suits(named: TargetId, gpu: TargetId, runtime: Runtime) -> bool:
-    """Return whether a library opens a file that is named for a target; unset GPU features may have either setting."""
+    """Return whether a library opens a file that is named for a target; unset GPU features may be on or off."""
     if any(gpu.features.get(name, setting) != setting for name, setting in named.features.items()):
         return False
     code = TargetId(named.processor.removesuffix("-strict"))
@@ -137,7 +137,7 @@ def _suits(named: TargetId, gpu: TargetId, runtime: Runtime) -> bool:
 
 
 class KernelFolders:
-    """The folders of kernels among files at ``places``."""
+    """The folders of kernels among the files at ``places``."""
 
     def __init__(self, places: Iterable[str]) -> None:
         kept = {name for opener in load_table().openers for name in opener.for_all}
@@ -162,8 +162,8 @@ class KernelFolders:
     def find_loss(self, place: str, opener: Opener, *, divided: bool, closed: bool) -> Loss:
         """Return the consequence if the folder of the library at ``place`` is missing or has no kernels.
 
-        For a ``divided`` package, other packages contain the kernels, each for some GPUs. These packages are present in
-        a ``closed`` environment, and if there are kernels for other libraries in the package.
+        If the package is ``divided``, other packages contain the kernels, each for some GPUs. These packages are
+        present if the environment is ``closed``, or if there are kernels for other libraries in the package.
         """
         if divided and not closed and not self._has_kernels(place.partition("/")[0]):
             return Loss.NOT_GIVEN
@@ -234,6 +234,6 @@ def _is_index(path: str, patterns: Iterable[PathPattern]) -> bool:
 
 
 def _named_targets(path: str) -> tuple[TargetId, ...]:
-    """Return the targets that a path below the folder names, including the targets in families."""
+    """Return the targets in the name of a path below the folder, including the targets in families."""
     families = [family for word in _WORD.findall(path) if (family := find_family(word))]
     return (*targets_in_path(path), *(TargetId(name) for family in families for name in family.targets))

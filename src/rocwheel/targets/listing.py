@@ -1,4 +1,4 @@
-"""Lists the catalog as a table with one row for each target, joined from all parts of the catalog."""
+"""Lists the catalog as a table with one row for each target, combined from all parts of the catalog."""
 
 from __future__ import annotations
 

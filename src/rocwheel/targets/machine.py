@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class DetectedGpu(msgspec.Struct, frozen=True):
-    """A GPU of a machine, with facts from the catalog."""
+    """A GPU of a machine, with information from the catalog."""
 
     node: int
     """The KFD node, or the position in the list from an environment variable that replaces detection."""
@@ -61,7 +61,7 @@ class Detection(msgspec.Struct, frozen=True):
 
 
 def survey_machine(system: System | None = None) -> Detection:
-    """Return the GPUs of ``system`` (by default, this machine), and the problems."""
+    """Return the GPUs of ``system`` (by default, this machine), and the problems that were found."""
     machine = system or System()
     found, problems = survey_gpus(machine)
     gpus = [gpu for gpu in found if not _illegal_features(gpu)]
@@ -77,7 +77,7 @@ def survey_machine(system: System | None = None) -> Detection:
 def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
     """Return the GPUs of ``system`` (by default, this machine), and log a warning for each problem.
 
-    If there is no GPU, raise the problems instead: the `InputError`, or one `ProblemsError` for several problems.
+    If there are no GPUs, raise the problems instead: the `InputError`, or a `ProblemsError` for several problems.
     """
     detection = survey_machine(system)
     if not detection.gpus:
@@ -88,9 +88,9 @@ def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
 
 
 def native_targets(system: System | None = None) -> Sequence[str]:
-    """Return the distinct GPU targets of ``system`` (by default, this machine), for the word ``native``.
+    """Return the distinct GPU targets of ``system`` (by default, this machine), which the word ``native`` represents.
 
-    Raises `NoGpuError` if there is no GPU.
+    Raises `NoGpuError` if there are no GPUs.
     """
     targets = list(dict.fromkeys(gpu.target for gpu in find_gpus(system)))
     if not targets:
@@ -104,11 +104,11 @@ class AccessReport(msgspec.Struct, frozen=True):
     gpus: tuple[str, ...]
     """The target of each GPU, in node order."""
     findings: tuple[Diagnosis, ...]
-    """The findings, each with a level (``error``, ``warning``, or ``note``), a text, and the remedy."""
+    """The findings, each with a severity (``error``, ``warning``, or ``note``), a text, and a remedy."""
 
     @property
     def usable(self) -> bool:
-        """Whether nothing prevents the user from using the GPUs; also true without a GPU, unless a GPU is required."""
+        """Whether nothing prevents the use of the GPUs; also true if there are no GPUs, unless a GPU is required."""
         return all(finding.level != ERROR for finding in self.findings)
 
 

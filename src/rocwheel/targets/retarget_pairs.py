@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class TargetPair(msgspec.Struct, frozen=True):
     """Also offers the code for ``code`` to GPUs with the target ``agent``.
 
-    ``unnamed`` contains the features that runtimes don't name for ``agent``, because these features are off there.
+    ``unnamed`` contains the features that runtimes leave out of the target IDs for ``agent``, because these features
+    are off there.
     """
 
     code: TargetId
@@ -29,8 +30,8 @@ class TargetPair(msgspec.Struct, frozen=True):
     def agent_of(self, target: TargetId) -> TargetId | None:
         """Return the target for a copy of code for ``target``, or `None` if the pair doesn't apply.
 
-        A pair without features applies to all variants of the processor. The copy keeps their features, except unnamed
-        features. For code that needs an unnamed feature, there is no target.
+        A pair without features applies to all variants of the processor. The copy has the same features, except unnamed
+        features. If the code needs an unnamed feature, there is no target.
         """
         if target == self.code:
             return self.agent
@@ -43,9 +44,9 @@ class TargetPair(msgspec.Struct, frozen=True):
 
 
 def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
-    """Return all pairs in which code for ``code`` can replace another target's code.
+    """Return all pairs that allow code for ``code`` to replace another target's code.
 
-    If the target has features, its pairs apply only to this target, and keep its features if runtimes name them.
+    If the target has features, its pairs apply only to this target, and include its features if runtimes name them.
     """
     pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabeled_agents(code.processor))
     if not code.features:
@@ -66,9 +67,9 @@ def parse_pairs(
     native: Callable[[], Sequence[str]] | None = None,
     remedy: str = "If you know that the code runs, use --force.",
 ) -> tuple[TargetPair, ...]:
-    """Parse text such as ``gfx1030=gfx1031,gfx1032``; both sides have the grammar of `parse_target_set`.
+    """Parse text such as ``gfx1030=gfx1031,gfx1032``; both sides use the grammar of `parse_target_set`.
 
-    ``gfx1030=extended`` means every target in a rule; code for GPUs with its own target needs no pair. Raises
+    ``gfx1030=extended`` represents every target in a rule; a GPU whose own target has code needs no pair. Raises
     `InputError` from ``source`` for malformed text, if FROM is the only target, for processors with an unknown machine
     number, and for pairs without a rule unless ``force``; ``remedy`` is the advice for such pairs.
     """
@@ -119,10 +120,10 @@ def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tupl
 
 
 def _is_allowed(pair: TargetPair) -> bool:
-    """Return whether a rule applies to the processors, and their features agree.
+    """Return whether a rule applies to the processors and their features are compatible.
 
-    The agent must set each feature as the code does. A feature that runtimes don't name for the agent must be off in
-    the code.
+    The agent must have the same setting as the code for each feature. A feature that runtimes don't name for the agent
+    must be off in the code.
     """
     has_rule = find_relabeling(pair.code.processor, pair.agent.processor) is not None
     expected = {name: setting for name, setting in pair.code.features.items() if setting or name not in pair.unnamed}

@@ -1,11 +1,11 @@
 """Determines whether a file, artifact, or distribution that is labeled with a target or family serves certain GPUs.
 
 ``lib/librocblas.so.5.gfx906`` replaces ``lib/librocblas.so.5`` and has the same SONAME. Both files are in the same
-folder, because libraries look for their kernels next to the loaded file. Some libraries use the beginning of the file's
-name.
+folder, because libraries look for their kernels next to the loaded file. Some libraries use the first part of the
+file's name.
 
-Artifacts and distribution names have the same labels: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
-``gfx9-4-generic``, ``generic``. Normalized names have families in lowercase and without underscores.
+Artifacts and distribution names use the same labels: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
+``gfx9-4-generic``, ``generic``. Normalized names contain families in lowercase and without underscores.
 """
 
 from __future__ import annotations
@@ -41,16 +41,19 @@ def split_overlay_path(path: str) -> tuple[str, str] | None:
 
 
 _LABEL = re.compile(r"(?:^|-)(gfx[0-9a-f][0-9a-z]*(?:-[0-9a-z]+)*)$")
-"""The end of a distribution's normalized name if the distribution is for only some GPUs."""
+"""Matches the end of a distribution's normalized name if the distribution is for only some GPUs."""
 _STRICT = "-strict"
-"""The suffix in labels of kernels for one revision of a GPU's software interface. Such kernels serve the GPU."""
+"""The suffix in labels for kernels that are for one revision of a GPU's software interface.
+
+Such kernels serve the GPU.
+"""
 
 
 def serves(label: str, wanted: Iterable[TargetId]) -> bool:
-    """Return whether an unmodified runtime may use content with this label for one of the GPUs ``wanted``.
+    """Return whether an unmodified runtime can use content with this label on one of the GPUs in ``wanted``.
 
-    Features count only if both sides set them. A label that isn't a target, family, or generic processor in the catalog
-    serves only the GPU with that name.
+    Features matter only if both sides set them. A label that isn't a target, family, or generic processor in the
+    catalog serves only the GPU with that name.
     """
     if label == GENERIC:
         return True

@@ -58,7 +58,7 @@ def spell_lines(targets: TargetSet) -> str:
 
 
 def file_name_spelling(target: TargetId) -> str:
-    """Return a target as spelled in the libraries' kernel file names, without the colon: ``gfx90a-xnack+``."""
+    """Return a target in the form that the libraries' kernel file names use, without the colon: ``gfx90a-xnack+``."""
     return str(target).replace(":", "-")
 
 
@@ -95,7 +95,7 @@ def debian_build(targets: TargetSet) -> str:
 def rpm_macros(targets: TargetSet) -> str:
     """Return an RPM macro file with the value that Fedora's ROCm packages pass to CMake.
 
-    The value is quoted, because spec files use it unquoted in shell commands:
+    The value is quoted, because spec files insert it without quotes into shell commands:
     ``-DGPU_TARGETS=%{rocm_gpu_list_default}``.
     """
     return f'%rocm_gpu_list_default "{spell_cmake(targets)}"\n'
@@ -120,14 +120,14 @@ src_configure() {{
 \tcmake_src_configure
 }}
 """
-"""GPU_TARGETS is the current name, and AMDGPU_TARGETS is the name in older ROCm."""
+"""GPU_TARGETS is the current name, and AMDGPU_TARGETS is the name in older ROCm versions."""
 
 
 def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """Return ``AMDGPU_TARGETS`` for make.conf and the variables that rocm.eclass sets, as shell assignments.
 
-    ``targets`` are on by default, and ``optional`` processors are off. Flags have no features, so they name only
-    processors. Raises `NoFlagError` for generic processors and SPIR-V, for which Gentoo has no flags.
+    ``targets`` are on by default, and ``optional`` processors are off. Flags don't include features, so they represent
+    only processors. Raises `NoFlagError` for generic processors and SPIR-V, for which Gentoo has no flags.
     """
     return f'AMDGPU_TARGETS="{" ".join(targets.processors)}"\n' + _eclass_variables(targets, optional)
 
@@ -135,9 +135,9 @@ def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
 def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """Return the lines of an ebuild that builds with CMake and hipcc for the enabled targets.
 
-    ``ROCM_VERSION`` is the ebuild's own version, as rocm.eclass documents for ROCm libraries. If the eclass has these
-    lists for some versions, a comment names these versions; otherwise, ``ROCM_SKIP_GLOBALS`` keeps the eclass from
-    setting its own lists. Raises the same errors as `gentoo_variables`.
+    ``ROCM_VERSION`` is the version of the ebuild itself, as rocm.eclass documents for ROCm libraries. If the eclass has
+    these lists for some versions, a comment mentions these versions; otherwise, ``ROCM_SKIP_GLOBALS`` keeps the eclass
+    from setting its own lists. Raises the same errors as `gentoo_variables`.
     """
     variables = _eclass_variables(targets, optional)
     version, end = _versions_with(targets.processors, optional)
@@ -153,7 +153,7 @@ def parse_desc(text: str, source: str) -> dict[str, str]:
     """Read ``amdgpu_targets.desc``; return the description of each flag, keyed by the flag, which is a target name.
 
     Raises `InputError`, or `ProblemsError` for several problems, for malformed lines and repeated flags. After ten such
-    lines, the file counts as a different kind of file, and later lines aren't reported.
+    lines, the file is treated as a different kind of file, and later lines aren't reported.
     """
     found: dict[str, str] = {}
     problems: list[InputError] = []
@@ -207,7 +207,7 @@ def _check_flags(names: Sequence[str]) -> None:
 
 
 def _versions_with(official: Sequence[str], optional: Sequence[str]) -> tuple[str, str]:
-    """Return the first version and the end of the newest range with these lists in the eclass, or empty strings.
+    """Return the start and the end of the newest version range for which the eclass has these lists, or empty strings.
 
     Versions have three numbers, because the eclass's patterns require that.
     """

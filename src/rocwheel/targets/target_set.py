@@ -70,7 +70,7 @@ def policy_targets(word: str, *, source: str) -> Sequence[str]:
 
 
 def known_policies() -> list[str]:
-    """Return every policy with each packager or release that it accepts."""
+    """Return every policy combined with each packager or release that it accepts."""
     catalog = load_catalog()
     lists = [f"list@{packager.name}" for packager in catalog.packagers]
     rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}
@@ -124,9 +124,9 @@ _MOST_PRODUCT_WORDS = 8
 def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
     """Return a product's target, with the features after the product's name, or `None` for other text.
 
-    Case, spaces, dashes, the vendor's words, and the memory size don't matter. Letters at the end may be missing
-    (``MI300``) if all matching products have the same target. Raises `AmbiguousProductError` from ``source`` if they
-    have several targets.
+    Letter case, spaces, dashes, the vendor's words, and the memory size don't matter. Letters at the end may be missing
+    (``MI300``) if all matching products have the same target. Raises `AmbiguousProductError` from ``source`` if the
+    matching products have different targets.
     """
     text, colon, features = name.partition(":")
     found = _find(text)
@@ -137,10 +137,10 @@ def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
 
 
 def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) -> list[str]:
-    """Return the words of all parts; words that together name a product, such as ``RX 7900 XTX``, become one word.
+    """Return the words of all parts; words that together form a product name, such as ``RX 7900 XTX``, become one word.
 
-    Consecutive unknown words in one part also become one name, so that messages quote the whole name. ``known`` returns
-    whether a word has a meaning without other words.
+    Consecutive unknown words in one part also become one name, so that messages quote the complete name. ``known``
+    returns whether a word has a meaning without other words.
     """
     joined: list[str] = []
     rest = [(word, number) for number, part in enumerate(parts) for word in part]
@@ -153,7 +153,7 @@ def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) 
 
 
 def _named_size(words: Sequence[tuple[str, int]]) -> int:
-    """Return the number of words in a product name at the beginning, including a model that the catalog lacks."""
+    """Return the number of words in a product name at the beginning, even if the catalog doesn't list the model."""
     size = _product_size([word for word, _ in words])
     model = takewhile(lambda pair: pair[1] == words[0][1] and _MODEL.fullmatch(pair[0]), words[size:])
     return size and size + sum(1 for _ in model)
@@ -191,7 +191,7 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def is_part_of_product(text: str, name: str) -> bool:
-    """Return whether text is part of a product name; with a number, the text may have any spelling."""
+    """Return whether text is part of a product name; if it has a number, case, spaces, and dashes don't matter."""
     key = product_key(text)
     return text.lower() in name.lower() or (bool(_NUMBER.search(key)) and key in product_key(name))
 
@@ -235,14 +235,14 @@ def _find(text: str) -> Mapping[str, str]:
 
 
 def _begins(key: str, wanted: str) -> bool:
-    """Return whether ``wanted``, a name with a number, lacks only letters at its end."""
+    """Return whether ``wanted``, a name with a number, is complete except for letters at its end."""
     if len(wanted) < 3 or not _NUMBER.search(wanted):
         return False
     return key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
 
 
 def product_key(text: str) -> str:
-    """Return a product name in the form in which names are compared: ``rx7900xt`` for ``AMD Radeon RX 7900 XT``."""
+    """Return a product name in the form that is used to compare names: ``rx7900xt`` for ``AMD Radeon RX 7900 XT``."""
     return _BRANDS.sub("", re.sub(r"[\W_]+", "", _TRADEMARK.sub("", text.lower())))
 
 
@@ -262,13 +262,16 @@ _LABELS = frozenset(
         "w/",
     }
 )
-"""Words around the targets in text for Bazel, Debian, RPM, and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
+"""Words that surround the targets in text for Bazel, Debian, RPM, and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
 
 _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
 """The dash that replaces the colon before a feature in the names of kernel files."""
 
 _NAME = re.compile(r"gfx[\w -]*|(?!gfx)[\w +.()-]+")
-"""Possible names of processors, families, or products. For other text, the message shows which part is wrong."""
+"""Matches possible names of processors, families, or products.
+
+For other text, the error message shows which part is wrong.
+"""
 
 _MOST_WORDS = 1000
 """The maximum number of words. There are about a hundred targets, each with a few feature settings."""
@@ -325,7 +328,7 @@ def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
 
 
 def text_sort_key(target: str) -> tuple[tuple[int, int, int, str], str]:
-    """Return the key that sorts target IDs as text in the same order as `id_sort_key`; other texts sort among them."""
+    """Return a key that sorts target IDs as text in the same order as `id_sort_key`, with other texts among them."""
     return sort_key(target.partition(":")[0]), target
 
 
@@ -351,9 +354,9 @@ def parse_target_set(
 ) -> TargetSet:
     """Parse words in the grammar above into a set; ``native`` is called to expand the word with that name.
 
-    Raises `EmptySetError` for an empty set if ``required``, `ConflictError` for different features, and `InputError`
-    for more than 1000 words. Also raises the errors for unknown or illegal words, or one `ProblemsError` for several
-    words.
+    Raises `EmptySetError` for an empty set if ``required``, `ConflictError` for conflicting features, and `InputError`
+    for more than 1000 words. Also raises the errors for unknown or illegal words, or a single `ProblemsError` for
+    several such words.
     """
     parts = target_words(_bounded([words] if isinstance(words, str) else words, source))
     groups = map_collecting(source, partial(_expand_word, source=source, native=native), parts)
@@ -374,7 +377,7 @@ def _bounded(texts: Iterable[str], source: str) -> list[str]:
 
 
 def target_words(texts: Iterable[str]) -> list[str]:
-    """Return the words for targets from texts in any spelling; a product's words become one word."""
+    """Return the words for targets in texts of any supported format; the words of a product name become one word."""
     names = (name for text in texts for name in _BETWEEN_NAMES.split(text))
     return join_products([_split_words(name) for name in names], _has_meaning)
 
@@ -390,7 +393,7 @@ def strip_setting(text: str) -> str:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split text in any spelling into its words, without separators and settings."""
+    """Split text in any supported format into words, without separators and setting names."""
     words = (strip_setting(word) for word in _SEPARATORS.split(text) if word not in _LABELS)
     return [_FILE_NAME_FEATURE.sub(":", word) for word in words if word]
 
@@ -413,7 +416,7 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
 
 
 def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
-    """Return the targets for a word without features, or `None` if the word can only be a target itself."""
+    """Return the targets for a word without features, or `None` if the word can only be a target ID itself."""
     if name == _NATIVE:
         if native is None:
             found = "'native' means the GPUs of this machine, but GPUs aren't detected here"
@@ -462,7 +465,7 @@ def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
 def fold_to_generics(targets: TargetSet) -> TargetSet:
     """Return a set that serves every target, using generic code where a generic processor covers the target.
 
-    Features stay if the generic processor has them and its members in this set all set the same features.
+    Features are preserved if the generic processor has them and all of its members in this set have the same settings.
     """
     folded = {_generic_for(target) for target in targets}
     named: dict[str, set[frozenset[str]]] = {}

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare the files next to a manifest with the manifest, and the wheels among them with their RECORD.
 
-    Raises the same errors as `read_manifest`.
-    Files that `rocwheel index` writes next to distributions don't count as extra files.
+    Raises the same errors as `read_manifest`. Files that `rocwheel index` writes next to distributions aren't
+    considered extra files.
     """
     manifest = read_manifest(path)
     size = sum(output.size for output in manifest.outputs)
@@ -94,9 +94,9 @@ def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
 
 
 def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
-    """Return the files among ``names``, in a build's folder, that aren't outputs.
+    """Return the files among ``names``, which are in a build's folder, that aren't outputs.
 
-    Files that `rocwheel index` writes in this folder don't count.
+    Files that `rocwheel index` writes in this folder aren't included.
     """
     known = {output.path for output in manifest.outputs}
     tops = _tops(manifest)

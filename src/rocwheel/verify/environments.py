@@ -28,10 +28,10 @@ _OWN = "_rocm_*"
 _BYTECODE = "__pycache__"
 _STATE = ".expanded.json"
 _NOTES = ".device_links"
-"""The records that ``rocm_sdk`` writes in the tree of development files.
+"""The notes that ``rocm_sdk`` writes in the tree of development files.
 
-They contain the tree's source and, for each folder, the names of the linked files from device packages. RECORD lists
-the tree as a whole.
+They identify the archive from which the tree was expanded and, for each folder, list the linked files from device
+packages. RECORD lists the tree as a whole.
 """
 
 
@@ -39,21 +39,21 @@ class AddedFiles(msgspec.Struct, frozen=True):
     """The files that no RECORD lists."""
 
     extra: tuple[Path, ...] = ()
-    """The files of unknown origin."""
+    """The files whose origin is unknown."""
     linked: dict[Path, Path] = {}
     """The files in device packages that are the targets of links in the development tree, keyed by the link.
 
     RECORD lists them.
     """
     unchecked: int = 0
-    """The number of files that ``rocm_sdk`` itself wrote, and of links to removed files."""
+    """The number of files that ``rocm_sdk`` itself wrote, plus the number of links to removed files."""
 
 
 def find_added(site: Path, listed: Container[Path]) -> AddedFiles:
-    """Return the files in the folders of ROCm's packages that aren't ``listed``, except for bytecode.
+    """Return the files in the folders of ROCm's packages that aren't in ``listed``, except for bytecode.
 
-    A listed folder is a tree that is expanded on demand, in which ``rocm_sdk`` may have its own files. Raises `OSError`
-    for a folder that can't be read.
+    A listed folder is a tree that is expanded on demand, in which ``rocm_sdk`` may have created files. Raises `OSError`
+    if a folder can't be read.
     """
     folders = [Path(os.path.normpath(path)) for path in sorted(site.glob(_OWN))]
     found = [_find_in(folder, folders, listed) for folder in folders]
@@ -114,7 +114,7 @@ def _is_of_rocm_sdk(name: str, noted: Collection[str]) -> bool:
 _Rows: TypeAlias = "dict[Path, dict[tuple[str, str], RecordEntry]]"
 """The distinct rows of each file."""
 _CODE = frozenset({".py", ".so"})
-"""The file extensions of files that interpreters load, for which installers and builds write hashes."""
+"""The extensions of files that interpreters load, for which installers and builds record hashes."""
 
 
 class _Compared(msgspec.Struct, frozen=True):
@@ -130,9 +130,9 @@ class _Compared(msgspec.Struct, frozen=True):
 def verify_environment(path: Path, site: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare the files in the environment at ``path``, whose packages are in ``site``, with RECORD.
 
-    A file that several packages list is compared with all rows. Bytecode (which interpreters write), files outside of
-    the environment, and files without a hash aren't compared. In the folders of ROCm's packages, a file that no RECORD
-    lists is a fault.
+    A file that several packages list is compared with all of its rows. Bytecode (which interpreters write), files
+    outside the environment, and files without a hash aren't compared. In the folders of ROCm's packages, a file that no
+    RECORD lists is a fault.
     """
     faults: list[Fault] = []
     rows, unchecked = _collect_rows(site, faults)
@@ -153,7 +153,7 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
 
 
 def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
-    """Return the rows in all packages, keyed by file, and the number of rows that aren't compared."""
+    """Return the rows of all packages, keyed by file, and the number of rows that aren't compared."""
     rows: _Rows = {}
     unchecked = 0
     prefix = find_prefix(site)
@@ -171,7 +171,7 @@ def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
 
 
 def _link_fault(info: Path, prefix: Path) -> Fault | None:
-    """Return a fault for a ``.dist-info`` folder outside of the environment. Its RECORD can change independently."""
+    """Return a fault for a ``.dist-info`` folder outside the environment. Its RECORD can change independently."""
     if not info.is_symlink() or Path(os.path.realpath(info)).is_relative_to(os.path.realpath(prefix)):
         return None
     return Fault("link", str(info), f"is a symlink to {os.path.realpath(info)}", "a folder in the environment")
@@ -220,7 +220,7 @@ def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[in
 def _without_hash(path: Path) -> _Compared:
     """Return the result for an existing file whose row has no hash.
 
-    Folders, symbolic links, and files that change in use have no hash. A code file must have a hash.
+    Folders, symbolic links, and files that change during use have no hash. A code file must have a hash.
     """
     if path.suffix in _CODE and stat.S_ISREG(path.lstat().st_mode):
         return _Compared([Fault("unlisted", str(path), "has no hash in RECORD", "a sha256, sha384, or sha512 hash")])

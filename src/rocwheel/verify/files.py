@@ -45,7 +45,7 @@ class Fault(msgspec.Struct, frozen=True):
     place: str
     """The path of the file. A member of a wheel is ``WHEEL!MEMBER``."""
     found: str
-    """The actual state, such as a SHA-256 in hexadecimal, or the reason why it is unknown."""
+    """The actual state, such as a SHA-256 in hexadecimal, or the reason why the state is unknown."""
     expected: str = ""
     """The recorded state."""
 
@@ -71,7 +71,7 @@ class Verified(msgspec.Struct, frozen=True):
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """The recorded size and hash of a file."""
+    """The size and hash that are recorded for a file."""
 
     path: Path
     sha256: str
@@ -81,7 +81,7 @@ class Promise(msgspec.Struct, frozen=True):
 
 
 def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
-    """Return a file's fault, or `None` if the file matches its record. Symbolic links aren't followed."""
+    """Return the fault of a file, or `None` if the file matches its record. Symbolic links aren't followed."""
     place = str(promise.path)
     faults: list[Fault] = []
     with reading_faults(place, faults):
@@ -101,7 +101,7 @@ def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | No
 
 @contextmanager
 def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
-    """Append to ``faults`` any errors from reading the file at ``place``, and end the block."""
+    """Append any error from reading the file at ``place`` to ``faults``, and end the block."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -114,7 +114,7 @@ def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
 
 
 def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], bytes]) -> Fault | None:
-    """Return the fault of a file according to its row. ``digest`` hashes the file with an algorithm.
+    """Return the fault of a file, according to its row. ``digest`` hashes the file with a given algorithm.
 
     The size is compared if the row contains a size. Raises the same errors as ``digest``.
     """
@@ -137,7 +137,7 @@ _ARE = ("is", "are")
 def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Unpack all members of a wheel, and compare them with its RECORD.
 
-    A damaged wheel is a fault. So are wheel headers and names that installers reject.
+    A damaged wheel is a fault. Wheel headers and names that installers reject are also faults.
     """
     faults: list[Fault] = []
     members: dict[str, ZipMember] = {}
@@ -188,7 +188,7 @@ def _is_text(name: str) -> bool:
 
 
 def _as_member(row: RecordEntry, members: Mapping[str, ZipMember]) -> RecordEntry:
-    """Return a row for an archive with names that aren't UTF-8. The row's path uses the format's code page."""
+    """Return a row for an archive whose names aren't UTF-8. The row's path is encoded in the format's code page."""
     if row.path in members or _is_text(row.path):
         return row
     name = row.path.encode("utf-8", "surrogateescape").decode("cp437")
@@ -283,7 +283,7 @@ def find_checksums(folder: Path) -> list[Path]:
 def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare each file in a checksum file with its checksum.
 
-    A name that points outside of the folder is a fault, and its file isn't read. Raises `InputError` for an unreadable
+    A name that points outside the folder is a fault, and its file isn't read. Raises `InputError` for an unreadable
     checksum file.
     """
     listed = parse_checksums(read_small(path, MAX_CHECKSUMS_SIZE, expected=_EXPECTED), str(path))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ListedHere(msgspec.Struct, frozen=True):
-    """A local file, with its data from pages. All these pages have the same data."""
+    """A local file, with the data about it from pages. All these pages have the same data."""
 
     promise: Promise
     metadata: Promise | None
@@ -47,21 +47,21 @@ class CheckedFiles(msgspec.Struct, frozen=True):
 
     faults: tuple[Fault, ...]
     blamed: frozenset[tuple[Path, str]]
-    """The folders of faulty pages, each with the name of the file whose data on the pages is wrong."""
+    """The folders of faulty pages, each with the name of the file about which the pages have wrong data."""
 
 
 class _Checked(msgspec.Struct, frozen=True):
     listed: ListedHere
     faults: tuple[Fault, ...] = ()
-    """The faults of the file."""
+    """The faults of the file itself."""
     of_pages: tuple[Fault, ...] = ()
-    """The faults of pages whose file matches its hash."""
+    """The faults of the pages if the file matches its hash."""
 
 
 def check_files(listed: Sequence[ListedHere], executor: Executor, advance: Callable[[int], object]) -> CheckedFiles:
     """Compare each file with all pages that list it.
 
-    If a file matches a page, the file is correct, and all pages with other data are faulty.
+    If a file matches at least one page, the file is correct, and all pages with other data are faulty.
     """
     by_file: dict[Path, list[_Checked]] = defaultdict(list)
     for one in executor.map(partial(_check, advance=advance), listed):
@@ -124,7 +124,10 @@ def _metadata_faults(listed: ListedHere) -> list[Fault]:
 
 
 def _linked_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
-    """Return the fault of an index file. It may be a symbolic link, because many indexes link to distributions."""
+    """Return the fault of a file in the index.
+
+    The file may be a symbolic link, because many indexes link to distributions.
+    """
     try:
         path = promise.path.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -155,7 +158,7 @@ class _Disagreement(msgspec.Struct, frozen=True):
 
     @property
     def fault(self) -> Fault:
-        """The fault in the report."""
+        """The fault as it appears in the report."""
         found = f"lists {self.filename} with different hashes" if self.is_listed else f"doesn't list {self.filename}"
         return Fault("unlisted", str(self.page), found, "the same contents as the other page")
 
@@ -163,8 +166,8 @@ class _Disagreement(msgspec.Struct, frozen=True):
 def verify_index(folder: Path, executor: Executor, progress: Progress, *, has_links: bool = False) -> Verified:
     """Read all pages of an index in both forms, and compare the listed files and core metadata.
 
-    If a file matches one page but not the other, the other page has the fault. With ``has_links``, files on other
-    servers are also downloaded and compared. Raises the store's errors for a server that doesn't respond.
+    If a file matches one page but not the other, the fault is attributed to the other page. With ``has_links``, files
+    on other servers are also downloaded and compared. Raises the store's errors if a server doesn't respond.
     """
     faults: list[Fault] = []
     pages = local_pages(folder)
@@ -222,7 +225,10 @@ class _Collected:
         self.listed: dict[tuple[Path, str, str], ListedHere] = {}
         """Each listed file, or several entries for a file if the pages have different data."""
         self.elsewhere: dict[tuple[str, str], ListedFile] = {}
-        """The files in other locations, keyed by URL and hash. If a page lists a size, the size is known."""
+        """The files on other servers or in other folders, keyed by URL and hash.
+
+        A file's size is known if any page lists it.
+        """
         self.disagreements: list[_Disagreement] = []
         self._folder = folder
 

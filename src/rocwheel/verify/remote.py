@@ -1,4 +1,4 @@
-"""Compares builds and indexes at URLs with their manifests and pages. Each file is read only once and isn't kept."""
+"""Compares builds and indexes at URLs with their manifests and pages. Each file is read only once and isn't stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _Stream(msgspec.Struct, frozen=True):
-    """A file's record, and the function that reads its bytes."""
+    """The record of a file, and the function that reads the file's bytes."""
 
     place: str
     read: Callable[[], Iterable[bytes]]
@@ -43,7 +43,7 @@ class _Stream(msgspec.Struct, frozen=True):
 
 
 class _Counted:
-    """A file in an index that counts its bytes."""
+    """A file in an index, whose bytes are counted as they are read."""
 
     def __init__(self, file: ListedFile) -> None:
         self.file = file
@@ -71,8 +71,8 @@ def has_manifest(url: str) -> bool:
 def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verified:
     """Compare a build's outputs with its manifest at ``url``.
 
-    If the server lists the folder, other files are also checked. Raises the same errors as `parse_manifest`, and the
-    store's errors.
+    If the server lists the folder's contents, other files are also checked. Raises the same errors as `parse_manifest`,
+    and the store's errors.
     """
     store, name = open_file(url)
     text = _read(store.stream(name), shown_url(url))
@@ -172,7 +172,7 @@ def _fault(stream: _Stream, advance: Callable[[int], object]) -> Fault | None:
 
 
 def _raise_of_store(error: InputError) -> None:
-    """Raise an error that isn't about a single file, such as a server that doesn't respond."""
+    """Raise an error that doesn't concern a single file, such as an error about a server that doesn't respond."""
     if isinstance(error, StoreError):
         raise error
 

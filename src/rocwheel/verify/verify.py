@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.verify.files import Verified
 
 _INDEX = "simple"
-"""The folder name of an index in mirrors and stores, next to the folder with the files."""
+"""The name of an index's folder in mirrors and stores, next to the folder with the files."""
 _EXPECTED = f"a {MANIFEST_NAME}, a build folder, an index, wheels, sdists, SHA256SUMS, or an environment"
 
 
@@ -39,10 +39,10 @@ def verify(
 ) -> Iterator[Verified]:
     """Yield the results for ``path``: a single result, or one for each wheel and sdist in a folder.
 
-    An environment with several site-packages folders has a result for each of them. A folder of distributions, with its
-    family folders, also has results for its checksum files, its index, and its build manifest. The result for the
-    parent folder of an index, as in mirrors, is for the index. With ``has_links``, files on other servers that the
-    index's pages list are also compared.
+    An environment with several site-packages folders has one result for each folder. A folder of distributions,
+    including its family folders, also has results for its checksum files, its index, and its build manifest. The result
+    for the parent folder of an index, as in mirrors, is for the index. With ``has_links``, files on other servers that
+    the index's pages list are also compared.
 
     Raises `InputError` for a path that can't be verified, and for an unreadable manifest.
     """
@@ -67,7 +67,7 @@ def verify(
 
 
 def _begins_as_object(path: Path) -> bool:
-    """Return whether a file starts like a JSON object, like every manifest, even if it was renamed."""
+    """Return whether a file begins like a JSON object, as every manifest does, even if it was renamed."""
     try:
         with open_regular(path) as file:
             return file.read(_HEAD).lstrip().startswith(b"{")

@@ -33,16 +33,16 @@ _INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
 
 
 def installed_place(member: str) -> str:
-    """Return the path of a wheel member after installation, or any other path unchanged."""
+    """Return the path at which a wheel member is installed, or any other path unchanged."""
     return _INSTALLED.sub("", member, count=1)
 
 
 class Binary(msgspec.Struct, frozen=True):
     """A file to read: a plain file or an archive member.
 
-    ``name`` is the name in messages: its path, or ``wheel!member``. ``place`` is its ``/``-separated path inside the
-    folder or wheel where it was found. ``place`` is empty for a file that was specified directly; such a file is read
-    regardless of its content. A member of a package that isn't a wheel is unpacked to ``file``. For a remote file,
+    ``name`` is the name used in messages: its path, or ``wheel!member``. ``place`` is its ``/``-separated path inside
+    the folder or wheel where it was found. ``place`` is empty for a file that was specified directly; such a file is
+    read regardless of its content. If the package isn't a wheel, a member is unpacked to ``file``. For a remote file,
     ``file`` is the path of its placeholder.
     """
 
@@ -54,12 +54,12 @@ class Binary(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> Path | None:
-        """The folder that contains the file and the files that belong to it, or `None` for a package member."""
+        """The folder that contains the file and the related files, or `None` for a package member."""
         is_itself = self.member is None and self.file in {None, Path(self.name)}
         return Path(self.name).parent if is_itself else None
 
     def for_any_machine(self) -> Binary:
-        """Return the binary in a form that other machines with access to the file can read."""
+        """Return the binary in a form that can be read on any machine that has access to the file."""
         if self.member is None:
             return self
         member = msgspec.structs.replace(self.member, packed=self.member.packed.for_any_machine())
@@ -81,7 +81,7 @@ class Binary(msgspec.Struct, frozen=True):
 
 
 def is_wheel(path: Path) -> bool:
-    """Return whether a file is a ZIP archive, like a wheel, rather than a binary with an appended archive.
+    """Return whether a file is a ZIP archive, like a wheel, and not a binary with an appended archive.
 
     Raises `InputError` if the file can't be read.
     """
@@ -98,7 +98,7 @@ def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
 def is_given_wheel(path: Path) -> bool:
     """Return whether a file that was specified directly is a wheel.
 
-    Raises `InputError` if the file can't be read, or if its name or first bytes indicate a wheel but it isn't one.
+    Raises `InputError` if the file can't be read, or if its name or first bytes indicate a wheel but it isn't a wheel.
     """
     if not path.is_file():
         return False
@@ -136,7 +136,7 @@ def read_binaries(path: Path, read: Callable[[Data, Binary], Result]) -> Iterato
 def read_found(
     binaries: Iterable[Binary | InputError], read: Callable[[Data, Binary], Result], *, limit: int | None = None
 ) -> Iterator[tuple[str, Result | InputError]]:
-    """Yield the name of each of ``binaries``, and the result of ``read`` for its bytes, or an error.
+    """Yield the name of each binary in ``binaries``, and the result of ``read`` for its bytes, or an error.
 
     A compressed member that unpacks to more than ``limit`` bytes is yielded with an error.
     """
@@ -155,19 +155,19 @@ def read_found(
 def tracked_binaries(
     binaries: Sequence[Binary | InputError], label: str, progress: Progress
 ) -> Iterator[Binary | InputError]:
-    """Yield binaries, and report each as done when the next one is requested."""
+    """Yield binaries, and report each binary as done when the next one is requested."""
     sizes = [0 if isinstance(found, InputError) else found.size for found in binaries]
     return tracked(progress, label, binaries, sizes)
 
 
 def find_all_binaries(paths: Iterable[Path]) -> Iterator[Binary | InputError]:
-    """Yield the results of `find_binaries` for each of ``paths``."""
+    """Yield the results of `find_binaries` for each path in ``paths``."""
     for path in paths:
         yield from find_binaries(path)
 
 
 def find_places(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the path of every file in the folders and wheels among ``paths``, as in `Binary.place`.
+    """Yield the path of every file in the folders and wheels among ``paths``, in the form of `Binary.place`.
 
     Unreadable files are skipped, because `find_binaries` reports them.
     """
@@ -192,7 +192,7 @@ def _member_names(wheel: Path) -> Iterator[str]:
 def find_binaries(path: Path) -> Iterator[Binary | InputError]:
     """Yield the binaries at ``path``, in order: the file itself, or the binaries in a folder or wheel.
 
-    Anything that can't be read, is damaged, or isn't a regular file is yielded as an error, and the search continues.
+    For anything that can't be read, is damaged, or isn't a regular file, an error is yielded, and the search continues.
     In a folder, symlinks are skipped, wheels are opened, and files that aren't binaries are left out.
     """
     try:

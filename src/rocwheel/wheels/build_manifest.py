@@ -3,8 +3,8 @@
 The format of statements: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. The format of the
 predicate: https://slsa.dev/spec/v1.0/provenance. Both are written as unsigned JSON.
 
-A build removes the old manifest first and writes the new one last. So the files next to a manifest always match it,
-even if a build is killed.
+A build removes the old manifest first and writes the new one last. Therefore, the files next to a manifest always match
+it, even if a build is killed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _Size = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class ManifestInput(msgspec.Struct, frozen=True):
-    """An artifact that went into the build."""
+    """An artifact that was used in the build."""
 
     name: str
     """The name, such as ``blas_lib_generic``."""
@@ -84,7 +84,7 @@ class ManifestOutput(msgspec.Struct, frozen=True):
 
 
 class BuildManifest(msgspec.Struct, frozen=True):
-    """A build. Equal builds have equal manifests, because the only date is the date of the sources."""
+    """A build. Identical builds have identical manifests, because the only date is the date of the sources."""
 
     rocwheel: str
     """The version of rocwheel."""
@@ -131,7 +131,7 @@ def find_manifest(path: Path) -> Path:
 
 
 def manifest_beside(folder: Path) -> Path | None:
-    """Return the manifest of the build whose packages are in ``folder``, which may be ``.``, or `None`."""
+    """Return the path of the manifest of the build whose packages are in ``folder``, which may be ``.``, or `None`."""
     is_named = folder.name not in {"", ".."}
     name, parent = (folder.name, folder.parent) if is_named else (folder.resolve().name, folder / "..")
     beside = parent / MANIFEST_NAME
@@ -198,7 +198,7 @@ def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]
 
 
 def _is_possible(place: str) -> bool:
-    """Return whether text can be a path. In names that aren't UTF-8, surrogates represent the other bytes."""
+    """Return whether text can be a path. In names that aren't valid UTF-8, surrogates represent the invalid bytes."""
     try:
         return b"\0" not in os.fsencode(place)
     except UnicodeEncodeError:
@@ -221,7 +221,7 @@ BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#atte
 _STATEMENT = frozenset({"_type", "subject", "predicateType", "predicate"})
 _PREDICATE = frozenset({"buildDefinition", "runDetails"})
 _HASHED = "what sha256sum prints for its files except artifact_manifest.txt, sorted by path"
-"""Describes the input for an artifact's hash, because the hash isn't the hash of an archive.
+"""Describes an input to an artifact's hash, because the hash isn't the hash of an archive.
 
 Signing tools reject unknown hash names.
 """
@@ -230,7 +230,7 @@ Signing tools reject unknown hash names.
 def make_predicate(manifest: BuildManifest, text: bytes, builder: str = DEFAULT_BUILDER) -> dict[str, Any]:
     """Return a build's provenance; ``builder`` is a URI that identifies who ran the build.
 
-    ``text`` is the text that the manifest was read from. Its formatting may differ from the output of this version.
+    ``text`` is the text from which the manifest was read. Its formatting may differ from the output of this version.
     """
     recipe = {"name": manifest.recipe.name, "digest": {"sha256": manifest.recipe.sha256}}
     listed = {"name": MANIFEST_NAME, "digest": {"sha256": hashlib.sha256(text).hexdigest()}}
@@ -257,7 +257,7 @@ def _dependency(used: ManifestInput) -> dict[str, Any]:
 
 
 def make_statement(output: ManifestOutput, predicate: dict[str, Any]) -> dict[str, Any]:
-    """Return the statement about one output. As in an index, the subject's name has no folder."""
+    """Return the statement about one output. As in an index, the subject's name doesn't include a folder."""
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": output.path.rpartition("/")[2], "digest": {"sha256": output.sha256}}],
@@ -274,7 +274,7 @@ def render_json(document: dict[str, Any]) -> bytes:
 def is_rendered(data: bytes) -> bool:
     """Return whether a file is an unsigned statement or predicate of our build type, formatted by `render_json`.
 
-    A signed file has an envelope, or other fields.
+    A signed file has an envelope or additional fields.
     """
     try:
         document = json.loads(data)
@@ -338,7 +338,7 @@ def are_sums_of_a_build(data: bytes) -> bool:
 def remove_manifest(dest_dir: Path) -> None:
     """Remove an earlier build's attestations, and then its manifest and checksums.
 
-    Other files in the attestations folder stay. Raises `WorkError` if a file can't be removed.
+    Other files in the attestations folder are preserved. Raises `WorkError` if a file can't be removed.
     """
     if not any(os.path.lexists(dest_dir / name) for name in (ATTESTATIONS, MANIFEST_NAME, SUMS_NAME)):
         return
@@ -359,7 +359,7 @@ def _remove_attestations(folder: Path) -> None:
 
     If ``folder`` is a symlink, remove only the symlink.
 
-    Other files, such as signed statements, stay.
+    Other files, such as signed statements, are preserved.
     """
     if folder.is_symlink():
         _remove(folder)
@@ -374,7 +374,7 @@ def _remove_attestations(folder: Path) -> None:
 
 
 def is_own_attestation(path: Path) -> bool:
-    """Return whether a file is, byte for byte, an unsigned statement or predicate that `rocwheel attest` writes.
+    """Return whether a file is, byte for byte, an unsigned statement or predicate as written by `rocwheel attest`.
 
     Raises `InputError` if the file can't be read.
     """

@@ -1,6 +1,6 @@
 """Checks wheels completely before they are published or rewritten: names, layout, members, and RECORD (:pep:`427`).
 
-A layout is wrong if pip or uv refuses it, or if they install it differently.
+A layout is wrong if pip or uv rejects it, or if they install it differently.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def check_members(
 ) -> dict[ZipMember, Digest]:
     """Unpack and hash all members of the wheel at ``path``, and return their digests.
 
-    Raises `InputError`, or `ProblemsError` for several problems: for damaged members, names that point outside of the
+    Raises `InputError`, or `ProblemsError` for several problems: for damaged members, names that point outside the
     environment, a wrong layout, and a RECORD that doesn't list each member with its correct hash. ``refused`` contains
     the problems in the wheel's headers that installers reject.
     """
@@ -80,7 +80,7 @@ _NOT_IN_COMMANDS = re.compile(r"[/\\\s]")
 def find_layout_problems(
     path: Path | str, members: Mapping[str, ZipMember], readable: Container[ZipMember]
 ) -> Iterator[InputError]:
-    """Yield the parts of a wheel's layout that pip or uv refuses, or that they install differently.
+    """Yield the parts of a wheel's layout that pip or uv rejects, or that they install differently.
 
     ``members`` are keyed by name, and only ``readable`` members are unpacked.
     """

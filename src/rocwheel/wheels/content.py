@@ -1,4 +1,4 @@
-"""Provides member content that can be read by range repeatedly, content digests, and tar files as such content."""
+"""Provides member content that can be read repeatedly by range, content digests, and tar files as such content."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Content(Protocol):
-    """A source of ``size`` bytes. Implementations are plain values, so any worker can open them."""
+    """A source of ``size`` bytes. Implementations are plain values, so that any worker can open them."""
 
     @property
     def size(self) -> int:
         """The number of bytes."""
 
     def open(self, start: int, stop: int) -> AbstractContextManager[list[memoryview]]:
-        """Yield the bytes from ``start`` to ``stop`` as a few buffers, which are valid inside the block.
+        """Yield the bytes from ``start`` to ``stop`` as a few buffers, which are valid only inside the block.
 
         Bytes from a file are read into new memory. Raises the same errors as `FileRange.read`.
         """
@@ -55,7 +55,7 @@ class BytesContent(msgspec.Struct, frozen=True):
 
 
 class FileContent(msgspec.Struct, frozen=True):
-    """An unchanged range of a file."""
+    """A range of a file, without changes."""
 
     source: FileRange
 
@@ -95,7 +95,7 @@ class PatchedContent(msgspec.Struct, frozen=True):
 
 
 class EditedContent:
-    """A file with an edit that is planned on demand, such as a new run path or compressed device code.
+    """A file with an edit that is planned only when needed, such as a new run path or compressed device code.
 
     ``edit`` identifies the edit: edits that produce different content from the same file have different values.
     ``plan`` may use the executor that is passed to it. An edit is costly if planning it takes longer than reading the
@@ -136,8 +136,8 @@ class EditedContent:
 class SequenceContent:
     """Several pieces of content in sequence, such as the members of a tar with their headers.
 
-    ``joints`` contains the best offsets for cuts, in ascending order. Each joint depends only on the bytes after it, so
-    it moves with these bytes.
+    ``joints`` contains the best offsets at which to cut, in ascending order. Each joint depends only on the bytes after
+    it, so it moves together with these bytes.
     """
 
     def __init__(self, parts: tuple[Content, ...], joints: tuple[int, ...] = ()) -> None:
@@ -152,7 +152,7 @@ class SequenceContent:
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Yield the range from the single part that contains it, or a copy that combines several parts."""
+        """Yield the range from the single part that contains it, or a copy of the range if it spans several parts."""
         # The parts that overlap the range, with the range inside each part.
         touched = []
         for index in range(bisect_right(self._ends, start), len(self.parts)):
@@ -209,7 +209,7 @@ class Hasher:
         self._crc32, self._sha256, self._size = 0, hashlib.sha256(), 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Add bytes to the digest, and release pages of mapped files, so that memory use doesn't grow."""
+        """Add bytes to the digest, and release pages of mapped files so that memory use doesn't grow."""
         view = memoryview(data)
         for start in range(0, len(view), _STEP):
             part = view[start : start + _STEP]
@@ -251,7 +251,10 @@ def _feed(hasher: Hasher, content: Content) -> None:
 
 _RECORD = tarfile.RECORDSIZE
 _JOINT_EVERY = 32
-"""The average number of members between two joints. With typical file sizes, these members total a few megabytes."""
+"""The average number of members between two joints.
+
+With typical file sizes, this number of members totals a few megabytes.
+"""
 
 
 class TarFile(msgspec.Struct, frozen=True):
@@ -279,7 +282,7 @@ def tar_content(members: Iterable[TarFile | TarLink], *, mtime: int) -> Sequence
 
 
 def _joints(groups: Sequence[tuple[str, tuple[Content, ...]]]) -> tuple[int, ...]:
-    """Return the offsets of the members that are cut points, which depends only on the members' paths."""
+    """Return the offsets of the members at which the tar can be cut, which depend only on the members' paths."""
     starts = accumulate((sum(part.size for part in group) for _, group in groups), initial=0)
     return tuple(
         start

@@ -1,6 +1,6 @@
 """Parses the names of wheels, sdists, and ``.dist-info`` folders, including variant labels.
 
-Commands must report wheels with invalid names, so this module accepts every name with the right number of parts. To
+Commands must report wheels with invalid names, so this module accepts every name that has the right number of parts. To
 accept only valid names, use ``packaging.utils.parse_wheel_filename``.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def normalized_file_part(distribution: str) -> str:
-    """Return a distribution name for a file name: in lowercase, with each run of ``-_.`` replaced with ``_``."""
+    """Return a distribution name as used in file names: in lowercase, with each run of ``-_.`` replaced with ``_``."""
     return canonicalize_name(distribution).replace("-", "_")
 
 
@@ -48,9 +48,9 @@ _PYTHON = re.compile(r"[a-z]+\d\w*(\.\w+)*", re.ASCII | re.IGNORECASE)
 def split_label(file_name: str) -> tuple[str, str]:
     """Return a wheel file name without its variant label, and the label, or an empty string if there is no label.
 
-    A build number begins with a digit, but a Python tag can't. This rule distinguishes a name with a build number
-    from a name with a label. Returns any other name unchanged, even if its last part can't be a label. Parsers of plain
-    names reject such a name.
+    A build number begins with a digit, but a Python tag can't. This rule distinguishes a name with a build number from
+    a name with a label. Returns any other name unchanged, even if its last part can't be a label. Parsers of names
+    without labels reject such a name.
     """
     stem = file_name.removesuffix(WHEEL_SUFFIX)
     parts = stem.split("-")
@@ -62,12 +62,12 @@ def split_label(file_name: str) -> tuple[str, str]:
 
 
 def without_label(file_name: str) -> str:
-    """Return a wheel file name without its variant label, in the form that parsers of plain names need."""
+    """Return a wheel file name without its variant label, as required by parsers that don't support labels."""
     return split_label(file_name)[0]
 
 
 def with_label(file_name: str, label: str) -> str:
-    """Return the plain file name of a wheel with a variant label added; an empty label changes nothing."""
+    """Return a wheel file name with a variant label added; an empty label changes nothing."""
     return f"{file_name.removesuffix(WHEEL_SUFFIX)}-{label}{WHEEL_SUFFIX}" if label else file_name
 
 
@@ -88,7 +88,7 @@ class WheelFileName(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The whole file name."""
+        """The complete file name."""
         return with_label(f"{self.stem}-{self.python}-{self.abi}-{self.platform}{WHEEL_SUFFIX}", self.label)
 
     @property
@@ -98,7 +98,7 @@ class WheelFileName(msgspec.Struct, frozen=True):
 
 
 def is_wheel_file_name(text: str) -> bool:
-    """Return whether a file name has the five or six parts of a wheel file name, which a label may follow."""
+    """Return whether a file name has the five or six parts of a wheel file name, optionally followed by a label."""
     return len(split_label(text)[0].removesuffix(WHEEL_SUFFIX).split("-")) in _PARTS
 
 
@@ -115,7 +115,7 @@ def wheel_platforms(file_name: str) -> tuple[PlatformTag, ...]:
 
 
 def name_and_version(text: str) -> tuple[str, str]:
-    """Return the distribution and version, unchanged, from the start of a wheel or ``.dist-info`` name.
+    """Return the distribution and version, unchanged, from the beginning of a wheel or ``.dist-info`` name.
 
     The version is empty if the name has no version.
     """
@@ -154,7 +154,7 @@ def parse_file_name(name: str) -> FileName:
 
 
 def parse_path(path: Path) -> FileName:
-    """Parse the file name in a path. Raises `InputError` about the path if the name isn't valid."""
+    """Parse the file name in a path. Raises `InputError` for the path if the name isn't valid."""
     plain, label = split_label(path.name)
     try:
         if path.name.endswith(WHEEL_SUFFIX):
@@ -180,7 +180,7 @@ def _bad_name(path: Path) -> InputError:
 
 
 def check_identity(path: Path | str, metadata: RawMetadata, project: str, version: Version) -> None:
-    """Raise `InputError` if the metadata and the file name disagree on the project or the version.
+    """Raise `InputError` if the project or the version in the metadata differs from the file name.
 
     ``project`` is the normalized name from the file name of ``path``. Installers reject such a file.
     """

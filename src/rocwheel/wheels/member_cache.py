@@ -1,16 +1,16 @@
-"""Packs members using a cache that keeps packed bytes for later builds.
+"""Packs members, using a cache that stores packed bytes for later builds.
 
-A file that changed a moment ago counts as unknown, because it could change again without leaving a trace. Git's
+A file that changed a moment ago is treated as unknown, because it could change again without leaving a trace. Git's
 documentation calls such a file "racily clean".
 
 A member's key is the hash of its bytes after all edits. The cache stores the packed bytes under that hash, the codec,
 its level, and its identity. A member that is packed in blocks has an entry that lists its blocks. The blocks of a
-sequence are also stored under the hash of their own bytes. So a change in one part of a tar doesn't invalidate the
-other blocks.
+sequence are also stored under the hash of their own bytes. Therefore, a change in one part of a tar doesn't invalidate
+the other blocks.
 
-The cache also stores the hashes of unchanged files under their stamps, so that these files don't need to be read again.
-Packing yields the hash at no extra cost. So a large member without a stored hash is read to compute its hash only if a
-member of the same size was packed before.
+The cache also stores the hashes of unchanged files, keyed by the files' stamps, so that these files don't need to be
+read again. Packing yields the hash at no extra cost. Therefore, a large member without a stored hash is read to compute
+its hash only if a member of the same size was packed before.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _UnknownError(Exception):
 def origin_of(content: Content) -> bytes | None:
     """Return a value that changes if the content's bytes change, or if the code that produces them changes.
 
-    Returns `None` for unnamed files, new files, and large patches, for which this isn't possible.
+    Returns `None` for unnamed files, new files, and large patches, for which there is no such value.
     """
     hasher = hashlib.sha256(_code_identity())
     try:
@@ -97,7 +97,7 @@ def _code_identity() -> bytes:
 
 
 def _describe(content: Content, now: int) -> Iterator[bytes]:
-    """Yield a description of the content. If the bytes differ, so does the description."""
+    """Yield a description of the content. If the bytes differ, the descriptions also differ."""
     if isinstance(content, BytesContent):
         yield _encode(["bytes", hashlib.sha256(content.data).digest()])
     elif isinstance(content, FileContent):
@@ -137,7 +137,7 @@ def _describe_patch(changes: FilePatch) -> Iterator[object]:
 
 
 _NOTED = 256 << 10
-"""The minimum size in bytes of content whose hash is stored. Reading fewer bytes costs no more than a lookup."""
+"""The minimum size in bytes of content whose hash is stored. For fewer bytes, reading costs no more than a lookup."""
 
 
 class KnownMember(msgspec.Struct, frozen=True, array_like=True):
@@ -149,7 +149,10 @@ class KnownMember(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MemberCache:
-    """Packs at one level, with a store as its cache. Members above ``whole_limit`` bytes are packed in blocks."""
+    """Packs members at a single compression level, with a store as its cache.
+
+    Members larger than ``whole_limit`` bytes are packed in blocks.
+    """
 
     def __init__(self, store: EntryStore, level: int, whole_limit: int) -> None:
         self._store = store
@@ -168,7 +171,7 @@ class MemberCache:
         return _decode(entry).digest if entry else None
 
     def may_have(self, content: Content) -> bool:
-        """Return whether hashing large content may avoid packing it."""
+        """Return whether large content should be hashed because it may already be packed in the cache."""
         return not isinstance(content, SequenceContent) and self._store.has(self._size_key(content.size))
 
     def find(self, content: Content, digest: Digest) -> KnownMember | None:
@@ -179,7 +182,7 @@ class MemberCache:
         return known if entry and (known := _decode(entry)).blocks else None
 
     def note(self, content: Content, digest: Digest) -> None:
-        """Store the content's digest under its files' stamps, and under the hash before an edit."""
+        """Store the content's digest under its files' stamps, and under the hash of the unedited file."""
         keys = [_note_key(content)]
         if isinstance(content, EditedContent) and content.source_sha256:
             keys.append(_edited_key(content))
@@ -188,7 +191,7 @@ class MemberCache:
                 self._store.put(key, _encode(KnownMember(digest)))
 
     def keep_blocks(self, content: Content, method: int, digest: Digest, blocks: Sequence[bytes]) -> None:
-        """Store the block keys for content with this digest, and record that its size is known."""
+        """Store the block keys for content with this digest, and record that content of this size was packed."""
         facts = _encode(KnownMember(digest, method, tuple(blocks)))
         self._store.put(self._blocks_key(content, digest), facts)
         self._store.put(self._size_key(content.size), b"")
@@ -251,7 +254,10 @@ class MemberCache:
         return msgspec.structs.replace(block, key=key, sha256=packed_hash)
 
     def _deflate_piece(self, content: Content, start: int, stop: int) -> PackedBlock:
-        """Deflate a piece of a sequence. The key is the hash of its bytes and the bytes that prime the compressor."""
+        """Deflate a piece of a sequence.
+
+        The key is the hash of its bytes and of the bytes that prime the compressor.
+        """
         history = history_of(start)
         is_last = stop == content.size
         with content.open(start - history, stop) as buffers:
@@ -265,7 +271,7 @@ class MemberCache:
         return PackedBlock(packed, data[history:], data[:history], key, sha256=sha256)
 
     def recall_block(self, key: bytes, method: int, content: Content, start: int, stop: int) -> PackedBlock:
-        """Return a block, found by its key. If the entry is damaged or missing, pack the block again."""
+        """Return the block with this key. If the entry is damaged or missing, pack the block again."""
         if entry := self._store.get(key):
             return PackedBlock(entry.data, b"", key=key, is_kept=True, sha256=entry.sha256)
         is_stored = method == STORED

@@ -1,14 +1,14 @@
-"""Compresses members with deflate and xz in independent parts that are joined, with reproducible output.
+"""Compresses members with deflate and xz in independent parts, which are then joined, with reproducible output.
 
 libdeflate compresses better and faster than zlib, but it marks the last block of each stream as the final block. This
-module clears that mark and appends a sync flush. No API says where the final block begins, and it may begin at any bit.
-So the code searches the last bytes for the block's header: the code lengths in it must add up, which rarely happens by
-chance. The block must inflate to exactly the last bytes of the data.
+module clears that mark and appends a sync flush. No API reports where the final block begins, and it may begin at any
+bit. Therefore, the code searches the last bytes for the block's header: the code lengths in it must form a complete
+code, which rarely happens by chance. The block must inflate to exactly the last bytes of the data.
 
 Every part ends with a sync flush, except the last part, which ends with the final block. Joined in order, the parts are
 one stream. Within a part, runs of zeros are deflated once and repeated, and bytes that hardly shrink are stored. Device
-code that was compressed in place consists of these two kinds of bytes. The other bytes go through libdeflate. Small
-pieces go through zlib-ng, which uses the preceding bytes as its history.
+code that was compressed in place consists of these two kinds of bytes. All other bytes are compressed by libdeflate.
+Small pieces are compressed by zlib-ng, which uses the preceding bytes as its history.
 
 Both stream formats allow concatenation: complete streams in sequence are a valid file with the concatenated content (xz
 file format 1.2, section 2; :rfc:`8878`, section 3). ``tarfile``, GNU tar, ``xz``, and ``zstd`` read such files.
@@ -20,8 +20,8 @@ output is the same for any number of workers.
 `pack_bytes`, `deflate_part`, and `compress_bytes` are pure functions from bytes and a level to packed bytes. The other
 functions read content and call one of these functions.
 
-The cuts of a sequence, such as a tar, also depend on its content. If one member changes, the pieces before it, and most
-of the pieces after it, stay the same.
+The points at which a sequence, such as a tar, is cut also depend on its content. If one member changes, the pieces
+before it and most of the pieces after it don't change.
 """
 
 from __future__ import annotations
@@ -52,12 +52,15 @@ if TYPE_CHECKING:
 
 _WINDOW = 32 << 10
 _REACHES = (0, 2 << 10, 8 << 10, 32 << 10, 128 << 10)
-"""The numbers of trailing bytes to search, one after another. Most final blocks of device code are 2 to 5 kB long."""
+"""The numbers of trailing bytes to search, in order. Most final blocks of device code are 2 to 5 kB long."""
 _BLOCK_LIMIT = 1 << 20
-"""A limit that is larger than any block from libdeflate, in bytes."""
+"""A limit, in bytes, that is larger than any block from libdeflate."""
 _LEAST_EVIDENCE = 256
 _LEAST_SHARE = 200
-"""The minimum size of a final block, and its maximum compression ratio. Other bits never match both by chance."""
+"""The minimum size of a final block, and its maximum compression ratio.
+
+Other bits never match both limits by chance.
+"""
 _HEADER_BITS = 3 + 5 + 5 + 4 + 19 * 3
 _FLUSH = b"\0\0\xff\xff"
 """The length of an empty stored block, and its complement."""
@@ -81,7 +84,7 @@ _HEADER = re.compile(
 )
 """From the lowest bit: BFINAL=1, BTYPE=2, HLIT and HDIST with 5 bits each (30 and 31 are invalid), HCLEN with 4 bits.
 
-If a code is as short as 4 bits, HCLEN is at least 8. That check saves half of the search.
+If any code is as short as 4 bits, HCLEN is at least 8. That check halves the search.
 """
 _PARTS = [0] + [128 >> length for length in range(1, 8)]
 _SUMS = [sum(_PARTS[four >> bit & 7] for bit in (0, 3, 6, 9)) for four in range(1 << 12)]
@@ -137,7 +140,7 @@ def _is_evidence(last: bytes, history: bytes) -> bool:
 
 
 def _header_bits(part: bytes) -> Iterator[int]:
-    """Yield the bit offsets where a final block with its own codes may begin because its first code lengths add up."""
+    """Yield the bit offsets at which a final block with its own codes may begin, judging by its first code lengths."""
     for shift in range(8):
         shifted = _shifted(part, shift)
         for match in _HEADER.finditer(shifted):
@@ -151,7 +154,7 @@ def _header_bits(part: bytes) -> Iterator[int]:
 
 
 def _shifted(part: bytes, bits: int) -> bytes:
-    """Return the bytes from one of the first byte's bits onward."""
+    """Return the bytes, starting at one of the first byte's bits."""
     return (int.from_bytes(part, "little") >> bits).to_bytes(len(part), "little")
 
 
@@ -166,7 +169,7 @@ def _inflated(packed: bytes, history: bytes) -> bytes | None:
 
 
 WINDOW = 32 << 10
-"""How far back deflate can refer, in bytes."""
+"""The maximum distance that deflate can refer back, in bytes."""
 
 # A zlib-ng level costs about as much as libdeflate's next higher level. Its last level is 9.
 _BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
@@ -174,20 +177,20 @@ _BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
 # level 9.
 _BLOCK_MEMORY = 7
 _PIECE = 256 << 10
-"""The number of bytes that are examined to find their kind."""
+"""The number of bytes that are examined to determine their kind."""
 _PART_SAMPLE = 4 << 10
 _SAMPLES = 4
 _SAMPLED = _SAMPLES * _PART_SAMPLE
 _PART_SAMPLED_FROM = 32 << 10
 """The minimum size in bytes of pieces that are sampled.
 
-Smaller pieces may repeat preceding bytes as a whole, which a sample doesn't show.
+Smaller pieces may be complete repetitions of preceding bytes, which a sample doesn't show.
 """
 _LIBDEFLATE_FROM = 512 << 10
 """The minimum size in bytes for which libdeflate is used.
 
-Fewer bytes gain less from libdeflate than they lose without the preceding bytes. A single piece between other pieces is
-usually a border between dense bytes and zeros, in which no final block is found.
+Smaller pieces gain less from libdeflate than they lose because it can't use the preceding bytes. A single piece between
+other pieces is usually a border between dense bytes and zeros, where no final block is found.
 """
 _ZEROS = bytes(_PIECE)
 
@@ -207,7 +210,10 @@ def block_compressor(level: int, history: bytes = b"") -> Any:
 
 
 def deflate_part(data: memoryview, start: int, level: int, *, is_last: bool) -> bytes:
-    """Return the part of a stream for ``data`` from ``start`` onward. The bytes before ``start`` are its history."""
+    """Return the part of a stream that represents ``data`` from ``start`` onward.
+
+    The bytes before ``start`` are its history.
+    """
     runs = _runs(data, start) if level else [(start, len(data), _Kind.OTHER)]
     last = len(runs) - 1
     return b"".join(
@@ -236,7 +242,7 @@ def _is_dense(piece: memoryview) -> bool:
     """Return whether samples indicate that a piece would shrink by less than a twentieth.
 
     Stops at the first sample that shrinks more, which is typical for code. Deflating all samples takes a twelfth of the
-    time that packing the piece takes.
+    time that it takes to pack the piece.
     """
     step = len(piece) // _SAMPLES
     gained = 0
@@ -289,7 +295,7 @@ _XZ_PRESET = 6
 _ZSTD_LEVEL = 1
 """The zstd level. One core packs 616 MB of development files to 122 MB in 1.9 s.
 
-Level 3 takes 4.3 s for 109 MB, and level 9 takes 17 s for 92 MB.
+Level 3 takes 4.3 s and produces 109 MB, and level 9 takes 17 s and produces 92 MB.
 """
 
 
@@ -320,7 +326,7 @@ STORED = 0
 DEFLATED = 8
 
 WHOLE_LIMIT = 32 << 20
-"""The largest size in bytes of members that are deflated whole. Larger members are split among all workers."""
+"""The maximum size in bytes of members that are deflated as a whole. Larger members are split among all workers."""
 
 BLOCK = 16 << 20
 """The number of bytes in one block of a larger member."""
@@ -399,7 +405,7 @@ def pack_whole(content: Content, level: int) -> Packed:
 
 
 def pack_bytes(data: bytes | memoryview, digest: Digest, level: int) -> Packed:
-    """Deflate bytes that have a known digest, using libdeflate, or store them if deflating saves less than 2%."""
+    """Deflate bytes whose digest is known, using libdeflate, or store them if deflating saves less than 2%."""
     packed = deflate.deflate_compress(data, level)
     if _is_gain(len(data), len(packed)):
         return Packed(packed, DEFLATED, digest)
@@ -425,12 +431,12 @@ def store_block(content: Content, start: int, stop: int) -> PackedBlock:
 
 
 def history_of(start: int) -> int:
-    """Return how many bytes before ``start`` prime the compressor for the block that begins there."""
+    """Return how many of the bytes before ``start`` prime the compressor for the block that begins there."""
     return min(start, WINDOW)
 
 
 def deflate_block(content: Content, start: int, stop: int, level: int) -> PackedBlock:
-    """Deflate one block of the content. Joined in order, the blocks are the content's raw deflate stream.
+    """Deflate one block of the content. If they are joined in order, the blocks form the content's raw deflate stream.
 
     This requires that the previous block ends with this block's ``history``, which is read again.
     """
@@ -447,12 +453,12 @@ def join(buffers: list[memoryview]) -> bytes | memoryview:
 
 
 _PACKING_CODE = ("member_cache.py", "member_compression.py", "packing.py")
-"""The modules that packed bytes depend on."""
+"""The modules that affect the packed bytes."""
 
 
 @cache
 def codec_identity() -> bytes:
-    """Return a value that differs if packed bytes may differ: for each codec version, packing code, and processor.
+    """Return a value that differs if packed bytes may differ due to codec versions, packing code, or processor.
 
     Two versions of rocwheel with the same packing code have the same identity.
     """
@@ -476,7 +482,7 @@ def block_ranges(size: int, block: int) -> list[tuple[int, int]]:
 def piece_ranges(content: Content, piece: int) -> list[tuple[int, int]]:
     """Return the (start, stop) pairs of the content's pieces, each of at most ``piece`` bytes.
 
-    Content that is no larger than a piece stays whole.
+    Content that is no larger than a piece isn't split.
     """
     if content.size <= piece or not isinstance(content, SequenceContent):
         return block_ranges(content.size, piece)

@@ -40,8 +40,8 @@ _MOST_FIELDS = 256
 def parse_core_metadata(data: bytes) -> tuple[RawMetadata, dict[str, list[str]]]:
     """Return the fields of core metadata and, separately, the unknown or unreadable fields.
 
-    Raises `CoreMetadataError` for a text above the limits, and for nested messages, which the standard library parses
-    like messages in emails.
+    Raises `CoreMetadataError` for text that exceeds the limits, and for nested messages, which the standard library
+    parses like messages in emails.
     """
     blank = _BLANK_LINE.search(data)
     headers = data[: blank.start()] if blank else data
@@ -109,7 +109,7 @@ def set_version(metadata: bytes, version: str) -> bytes:
 
 
 def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) -> bytes:
-    """Return METADATA without the lines of a field for whose values ``is_dropped`` returns true."""
+    """Return METADATA without those lines of a field for whose values ``is_dropped`` returns true."""
 
     def kept(match: re.Match[bytes]) -> bytes:
         value = match[0].partition(b":")[2].decode("utf-8", "surrogateescape")
@@ -140,7 +140,7 @@ def _render(field: str, values: Sequence[str], newline: bytes) -> bytes:
 
 
 def _ended(text: bytes, newline: bytes) -> bytes:
-    """Return lines with a line ending after the last line, where it may be missing in a file without a description."""
+    """Return lines with a line ending after the last line, which may lack one in a file without a description."""
     return text if not text or text.endswith(b"\n") else text + newline
 
 
@@ -188,8 +188,8 @@ class _EntryPoints(configparser.RawConfigParser):
 def parse_entry_points(source: str, data: bytes, *, strict: bool = False) -> dict[str, dict[str, str]]:
     """Return a dictionary for each group of entry points, from names to object references (``module:attribute``).
 
-    Raises `InputError` about ``source`` if the text can't be parsed. With ``strict``, also raises it for a repeated
-    group or name, which uv refuses.
+    Raises `InputError` about ``source`` if the text can't be parsed. With ``strict``, also raises `InputError` for a
+    repeated group or name, which uv rejects.
     """
     parser = _EntryPoints(delimiters=("=",), strict=strict, interpolation=None, default_section="")
     try:
@@ -215,7 +215,7 @@ def expression_fault(text: str) -> str:
 def join_expressions(expressions: Iterable[str | None]) -> str | None:
     """Return one expression for all parts, with distinct sorted terms, or `None` if a part has no expression.
 
-    A choice (``OR``) is kept, because the choice is up to the recipients.
+    A choice (``OR``) is preserved, because the recipients may choose.
     """
     given = list(expressions)
     if not given or not all(given):
@@ -264,7 +264,7 @@ class CoreMetadata(msgspec.Struct, frozen=True):
     """The fields of METADATA and PKG-INFO that rocwheel writes.
 
     ``requires`` contains requirement strings with their markers, and ``extras`` contains the extras in those markers.
-    ``dynamic`` contains the fields that an sdist leaves to its build, such as ``requires-dist``.
+    ``dynamic`` contains the fields whose values an sdist leaves to its build, such as ``requires-dist``.
     """
 
     name: str
@@ -293,7 +293,7 @@ def metadata_files(
 ) -> dict[str, bytes]:
     """Return the files of a wheel's ``.dist-info``, keyed by name, in writing order.
 
-    ``tag`` is the whole compatibility tag of the file name. WHEEL lists each tag that it represents.
+    ``tag`` is the complete compatibility tag of the file name. WHEEL lists each tag that it represents.
 
     The files are METADATA, WHEEL, the ``others``, and, if there are entry points, ``entry_points.txt``, but not RECORD.
     Raises the same errors as `render_metadata`.

@@ -1,4 +1,4 @@
-"""Packs many members on an executor, ahead of the only writer and within a memory budget."""
+"""Packs many members on an executor, ahead of the single writer and within a memory budget."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Sink(Protocol):
 class PackedCount(msgspec.Struct, frozen=True):
     """Counts file members that were packed and file members from a cache, with their unpacked sizes.
 
-    Stored members and generated text aren't counted. A member counts as packed if any of its pieces was packed. Its
-    bytes are counted for each piece.
+    Stored members and generated text aren't counted. A member counts as packed if at least one of its pieces was
+    packed. Its bytes are counted separately for each piece.
     """
 
     packed: int = 0
@@ -80,20 +80,20 @@ class PackedCount(msgspec.Struct, frozen=True):
         return PackedCount(*(now - then for now, then in zip(mine, before, strict=True)))
 
     def left(self, other: PackedCount) -> PackedCount:
-        """Return this count plus all members in another count, which count as kept because they stayed in place."""
+        """Return this count plus all members in another count, which count as cached because they stayed in place."""
         members, size = other.packed + other.kept, other.packed_bytes + other.kept_bytes
         return self.plus(is_kept=True, members=members, size=size)
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Facts about a member before it is packed; ``size`` is its content's size in bytes."""
+    """Information about a member before it is packed; ``size`` is the size of its content in bytes."""
 
     sink: Sink
     name: str
     mode: int
     size: int
     is_counted: bool = True
-    """Whether the member counts as packed or kept."""
+    """Whether the member is included in the counts of packed and cached members."""
 
     def begin(self, method: int, bound: int | None = None) -> None:
         """Begin the member; ``bound`` is the maximum number of bytes, if it differs from the member's size."""
@@ -101,7 +101,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class _PiecewiseMember:
-    """A member that goes to the sink in pieces: it is begun, written, and ended with its digest."""
+    """A member that is passed to the sink in pieces: it is begun, written, and ended with its digest."""
 
     def __init__(self, head: Head, method: int, bound: int | None = None) -> None:
         self.head = head
@@ -131,7 +131,7 @@ class _PiecewiseMember:
 
 
 class BlockMember(_PiecewiseMember):
-    """Hashes the blocks of a member on their way to the sink, so that the digest matches the packed bytes."""
+    """Hashes the blocks of a member as they are passed to the sink, so that the digest matches the packed bytes."""
 
     def __init__(self, head: Head, method: int = DEFLATED) -> None:
         super().__init__(head, method)
@@ -161,7 +161,7 @@ class RecalledMember(_PiecewiseMember):
 
 
 class EncodedMember(_PiecewiseMember):
-    """Hashes the pieces of a compressed stream on their way to the sink, because the size is known only at the end."""
+    """Hashes the pieces of a compressed stream as the sink receives them, because the size is known only at the end."""
 
     def __init__(self, head: Head) -> None:
         super().__init__(head, STORED, stream_bound(head.size))
@@ -186,7 +186,7 @@ class Schedule:
         self._in_flight = 0
 
     def submit(self, cost: int, deliver: Callable[[Any], object], task: Callable[..., Any], *args: object) -> None:
-        """Add a task; ``deliver`` receives its result. Blocks while the budget is used up."""
+        """Add a task; ``deliver`` receives its result. Blocks while the budget is exhausted."""
         while self._pending and self._in_flight + cost > self._budget:
             self._deliver_next()
         self._in_flight += cost
@@ -195,7 +195,7 @@ class Schedule:
             self._deliver_next()
 
     def call(self, function: Callable[[], object]) -> None:
-        """Add a call that runs when everything added so far has been delivered."""
+        """Add a call that is executed after everything added so far has been delivered."""
         self._pending.append((None, 0, lambda _: function()))
 
     def drain(self) -> None:
@@ -204,7 +204,7 @@ class Schedule:
             self._deliver_next()
 
     def cancel(self) -> None:
-        """Drop everything that has not been delivered."""
+        """Discard everything that has not been delivered."""
         for future, _, _ in self._pending:
             if future is not None:
                 future.cancel()
@@ -222,15 +222,15 @@ _STORED_WHOLE = 32 << 20
 
 
 def budget_for(workers: int) -> int:
-    """Return the budget that keeps this many workers busy with a single large member at a time."""
+    """Return the budget that keeps this number of workers busy with a single large member at a time."""
     return min(PACKING_BUDGET, (workers + 2) * 2 * BLOCK)
 
 
 class Packer:
     """Schedules packing on an executor, and delivers to sinks in the order in which members were added.
 
-    A budget of bytes limits the work in progress: a worker's input plus its output, as estimated from samples. Members
-    in the ``kept`` store aren't packed again, and newly packed members are added to the store.
+    A budget in bytes limits the work in progress: the sum of the workers' input and output, as estimated from samples.
+    Members in the ``kept`` store aren't packed again, and newly packed members are added to the store.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Packer:
         self._cache = MemberCache(kept, level, whole_limit) if kept is not None else None
 
     def add(self, sink: Sink, name: str, mode: int, content: Content) -> None:
-        """Schedule a member. Blocks while the budget is used up."""
+        """Schedule a member. Blocks while the budget is exhausted."""
         is_text = isinstance(content, BytesContent)
         cache = None if is_text or not self._level else self._cache
         if cache and (known := self._find(cache, content)):
@@ -287,7 +287,7 @@ class Packer:
         self.call(partial(self._end, encoder))
 
     def call(self, function: Callable[[], object]) -> None:
-        """Schedule a call that runs when everything added so far has been delivered."""
+        """Schedule a call that is executed after everything added so far has been delivered."""
         self._schedule.call(function)
 
     def drain(self) -> None:
@@ -295,7 +295,7 @@ class Packer:
         self._schedule.drain()
 
     def cancel(self) -> None:
-        """Drop everything that has not been delivered."""
+        """Discard everything that has not been delivered."""
         self._schedule.cancel()
 
     def add_stored(self, sink: Sink, name: str, mode: int, content: Content) -> None:
@@ -309,7 +309,7 @@ class Packer:
             self.call(member.end)
 
     def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
-        """Return the cached member for the content, or `None` if it isn't cached or the content isn't worth reading."""
+        """Return the cached member for the content, or `None` if it isn't cached or reading it isn't worthwhile."""
         digest = cache.digest_of(content)
         if digest is None and isinstance(content, EditedContent) and content.is_costly:
             digest = self._schedule.executor.submit(cache.digest_of_edited, content).result()
@@ -331,7 +331,7 @@ class Packer:
         self.call(partial(self._end, member))
 
     def _add_edited(self, cache: MemberCache, head: Head, content: EditedContent) -> None:
-        """Add an edited member that is stored uncompressed, so that the cache can save the edit for the next build."""
+        """Add an edited member that is stored uncompressed, so that the cache can store it for the next build."""
         if content.size <= _STORED_WHOLE:
             self._schedule.submit(2 * content.size, partial(self._deliver_whole, head), cache.store_edited, content)
             return
@@ -404,7 +404,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class CutFacts(msgspec.Struct, frozen=True):
-    """The information needed to begin a member, and the CRC-32 of a span's bytes that were packed."""
+    """The information needed to begin a member, and the CRC-32 of the unpacked bytes of a span."""
 
     method: int
     bound: int
@@ -413,7 +413,7 @@ class CutFacts(msgspec.Struct, frozen=True):
 
 
 def level_for(content: Content, level: int) -> int:
-    """Return the level for all spans of the content, or 0, which stores, if samples show little savings."""
+    """Return the compression level for all spans of the content, or 0 (store only) if samples show little savings."""
     return level if level and is_worthwhile(content.size, expected_size(content)) else 0
 
 
@@ -433,7 +433,7 @@ def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes |
 def encode_span(
     content: Content, span: Span, encoding: StreamFormat, write: Callable[[bytes | memoryview], object]
 ) -> CutFacts:
-    """Compress a span of the content into its own streams, and pass each stream to ``write``."""
+    """Compress a span of the content into separate streams, and pass each stream to ``write``."""
     for start, stop in span.ranges(content, STREAM_PIECE):
         write(compress_piece(content, start, stop, encoding))
     return CutFacts(STORED, stream_bound(content.size))

@@ -26,19 +26,19 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 class PlatformFloor(msgspec.Struct, frozen=True):
-    """The oldest glibc that a set of files runs on, and the file and symbol version that require it."""
+    """The oldest glibc on which a set of files runs, and the file and symbol version that require it."""
 
     machine: int
     glibc: tuple[int, int]
     reason: str
     needs_glibc: str = ""
-    """The first file that needs glibc itself, or empty if the files also run with another C library, such as musl."""
+    """The first file that needs glibc itself; empty if the files also run with another C library, such as musl."""
     is_by_alignment: bool = False
     """Whether only the alignment of a library's segments requires this glibc, which a repair can fix."""
 
     @property
     def architecture(self) -> str:
-        """The architecture in the spelling of platform tags, such as ``x86_64``."""
+        """The architecture as written in platform tags, such as ``x86_64``."""
         return _ARCHITECTURES[self.machine]
 
     @property
@@ -54,7 +54,7 @@ def host_machines() -> dict[int, str]:
 
 
 def oldest_tag(machine: int) -> str:
-    """Return the tag that every glibc-based Linux accepts on a machine, for files that don't need glibc."""
+    """Return the tag that every glibc-based Linux system accepts on a machine, for files that don't need glibc."""
     return PlatformFloor(machine, _OLDEST[_ARCHITECTURES[machine]], "").tag
 
 
@@ -64,7 +64,7 @@ def next_policy(glibc: tuple[int, int]) -> tuple[int, int]:
 
 
 def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:
-    """Return the highest floor of all files for a known host machine, or `None`. GPU code objects don't count."""
+    """Return the highest floor of all files for a known host machine, or `None`. GPU code objects are ignored."""
     hosts = [(name, elf) for name, elf in files if elf.machine in _ARCHITECTURES]
     floors = [floor for name, elf in hosts for floor in _floors(name, elf)]
     if not floors:

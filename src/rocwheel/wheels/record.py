@@ -1,4 +1,4 @@
-"""Reads, checks, and writes a wheel's RECORD, which has the path, hash, and size of every member (:pep:`376`)."""
+"""Reads, checks, and writes a wheel's RECORD, which lists the path, hash, and size of every member (:pep:`376`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 """The files in ``.dist-info`` that sign RECORD. RECORD doesn't list these files (:pep:`427`)."""
 STRONG_HASHES = frozenset({"sha256", "sha384", "sha512"})
-"""The hash algorithms that the wheel format allows for RECORD and that every Python has."""
+"""The hash algorithms that the wheel format allows for RECORD and that are available in every Python."""
 
 
 def signature_paths(dist_info: str) -> frozenset[str]:
@@ -93,15 +93,19 @@ def render_record(rows: list[RecordRow], record_path: str) -> bytes:
 
 
 MOST_ROWS = 1 << 18
-"""The maximum number of rows in RECORD. The largest RECORD in 967 published wheels has 16,235 (cmeel_boost 1.90.0)."""
+"""The maximum number of rows in RECORD.
+
+The largest RECORD in 967 published wheels has 16,235 rows (cmeel_boost 1.90.0).
+"""
 
 
 def parse_record(data: bytes, source: Path | str) -> tuple[RecordEntry, ...]:
     """Return the rows of RECORD; missing cells are empty.
 
-    Bytes that aren't UTF-8 become surrogates, as in file names (:pep:`383`). So such a path matches only its own file.
+    Bytes that aren't UTF-8 become surrogates, as in file names (:pep:`383`). Therefore, such a path matches only its
+    own file.
 
-    Raises `InputError` about ``source`` if it isn't CSV or has more than `MOST_ROWS` rows.
+    Raises `InputError` about ``source`` if the text isn't CSV or has more than `MOST_ROWS` rows.
     """
     remedy = "Build or fetch it again."
     rows = csv.reader(io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="surrogateescape", newline="\n"))
@@ -115,7 +119,7 @@ def parse_record(data: bytes, source: Path | str) -> tuple[RecordEntry, ...]:
 
 
 class RecordProblem(msgspec.Struct, frozen=True):
-    """A path for which RECORD is wrong, the kind of problem, and the words around the path in a sentence about it."""
+    """A path for which RECORD is wrong, the kind of problem, and the words that surround the path in a message."""
 
     path: str
     kind: Literal["repeated", "absent", "unlisted", "algorithm", "hash", "spelling", "size"]
@@ -134,14 +138,14 @@ class RecordProblem(msgspec.Struct, frozen=True):
 
 
 def absent_row(path: str) -> RecordProblem:
-    """Return the problem with a row for a missing file."""
+    """Return the problem with a row whose file is missing."""
     return RecordProblem(path, "absent", "lists", ", which doesn't exist")
 
 
 def find_row_problem(row: RecordEntry, size: int, digest: Callable[[str], bytes | None]) -> RecordProblem | None:
     """Return the problem with the row of an existing file, or `None` if the row is correct.
 
-    ``digest`` hashes the file with one of the `STRONG_HASHES`. If it returns `None`, the hash isn't compared.
+    ``digest`` hashes the file with one of the `STRONG_HASHES`. If ``digest`` returns `None`, the hash isn't compared.
     """
     if row.algorithm not in STRONG_HASHES:
         before = f"has a hash of type {row.algorithm} for" if row.algorithm else "has no hash for"
@@ -169,10 +173,10 @@ def _other_spelling(text: str, digest: bytes) -> str:
 def find_record_problems(
     rows: Iterable[RecordEntry], sizes: Mapping[str, int], dist_info: str, digest: Callable[[str, str], bytes | None]
 ) -> Iterator[RecordProblem]:
-    """Yield the problems in the RECORD of a wheel, whose members have these unpacked ``sizes``.
+    """Yield the problems in the RECORD of a wheel whose members have these unpacked ``sizes``.
 
-    Each member must have exactly one row, with a correct hash. RECORD and its signatures need neither (:pep:`427`).
-    ``digest`` hashes a member, given its name and the algorithm, as for `find_row_problem`.
+    Each member must have exactly one row, with a correct hash. RECORD and its signatures need neither a row nor a hash
+    (:pep:`427`). ``digest`` hashes a member, given its name and the algorithm, as for `find_row_problem`.
     """
     listed: dict[str, list[RecordEntry]] = {}
     for row in rows:
@@ -198,7 +202,7 @@ _NAMED = 10
 
 
 def record_errors(source: Path | str, problems: Iterable[RecordProblem]) -> list[InputError]:
-    """Return the errors about the RECORD ``source``, one for each kind of problem."""
+    """Return the errors about the RECORD from ``source``, one for each kind of problem."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for problem in problems:
         groups.setdefault((problem.before, problem.after), {})[problem.path] = None

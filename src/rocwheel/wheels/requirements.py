@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def prefix_match(version: Version, numbers: int) -> str:
-    """Return the pattern, such as ``1.2.*``, for all versions that share the first ``numbers`` parts of the release.
+    """Return the pattern, such as ``1.2.*``, for all versions with the same first ``numbers`` parts of the release.
 
     A release with fewer parts is padded with zeros. According to :pep:`440`, installers skip pre-releases that match.
     """
@@ -43,13 +43,13 @@ def prefix_match(version: Version, numbers: int) -> str:
 def release_match(version: Version, numbers: int) -> str:
     """Return `prefix_match` for a final release, or the exact public version for a pre-release.
 
-    A prefix match can't match only a pre-release (:pep:`440`).
+    A prefix match can't be restricted to a pre-release (:pep:`440`).
     """
     return version.public if version.is_prerelease else prefix_match(version, numbers)
 
 
 def exact_pattern(version: Version) -> str:
-    """Return a regular expression that matches the versions that ``==`` with ``version`` accepts.
+    """Return a regular expression for the versions that are accepted by ``==`` with ``version``.
 
     :pep:`440` ignores trailing zeros in a release, and local versions that the requirement doesn't mention.
     """
@@ -141,7 +141,7 @@ _MOST_NESTED = 32
 """The maximum depth of brackets. ``packaging`` recurses for each level; markers from real builds have at most three."""
 
 _LONG_NUMBER = re.compile(r"\d{4001}")
-"""A number that is too long: Python converts at most 4,300 digits.
+"""Matches a number that is too long: Python converts at most 4,300 digits.
 
 ``packaging`` accepts more digits, but fails when it compares such versions.
 """
@@ -207,7 +207,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements that `parse_requirement` accepts, and skip all other requirements.
+    """Return the requirements that `parse_requirement` accepts; all others are skipped.
 
     Callers share the results, so they must not change them.
     """
@@ -232,7 +232,10 @@ _LITERAL = re.compile(r"""\"([^"]*)\"|'([^']*)'""")
 
 
 def named_extras(requirement: Requirement) -> frozenset[str]:
-    """Return the texts in a marker, in the normal form of an extra. The marker is equally true for all other extras."""
+    """Return the texts in a marker, in the normalized form of an extra.
+
+    The marker's value is the same for all other extras.
+    """
     found = _LITERAL.findall(str(requirement.marker or ""))
     texts = (canonicalize_name(one or other) for one, other in found)
     return frozenset(word for text in texts for word in (text, *re.split(r"[\s,]+", text)))
@@ -241,7 +244,7 @@ def named_extras(requirement: Requirement) -> frozenset[str]:
 class _ByExtra(msgspec.Struct, frozen=True):
     every: tuple[Requirement, ...]
     named: dict[str, list[Requirement]]
-    """The requirements whose markers name an extra, keyed by extra."""
+    """The requirements whose markers mention an extra, keyed by extra."""
 
 
 @lru_cache(maxsize=256)
@@ -251,7 +254,7 @@ def _by_extra(texts: tuple[str, ...]) -> _ByExtra:
 
 
 def group_by_extra(requirements: Iterable[Requirement]) -> dict[str, list[Requirement]]:
-    """Return the requirements whose markers name an extra, keyed by extra."""
+    """Return the requirements whose markers mention an extra, keyed by extra."""
     found: dict[str, list[Requirement]] = {}
     for requirement in requirements:
         for extra in named_extras(requirement):
@@ -260,7 +263,7 @@ def group_by_extra(requirements: Iterable[Requirement]) -> dict[str, list[Requir
 
 
 def requirements_for_extra(texts: tuple[str, ...], extra: str) -> tuple[Requirement, ...]:
-    """Return the readable requirements that may apply with an extra, but not without it; all of them for ``""``."""
+    """Return the readable requirements that may apply with an extra, but not without it; for ``""``, all of them."""
     found = _by_extra(texts)
     if not extra:
         return found.every
@@ -268,17 +271,17 @@ def requirements_for_extra(texts: tuple[str, ...], extra: str) -> tuple[Requirem
 
 
 _MANY_EXTRAS = 8
-"""Above this number, only one of the extras that a marker doesn't name is checked."""
+"""Above this number of extras, only one of the extras that a marker doesn't mention is checked."""
 
 
 def applies(requirement: Requirement, extras: Collection[str] = ("",), file_name: str = "") -> bool:
     """Return whether a requirement applies with any of the extras; ``""`` represents no extra.
 
-    For many extras, pass a set of normalized ones.
+    For many extras, pass a set of normalized extras.
 
-    With a wheel's ``file_name``, a requirement applies if its marker is true for any Python and platform in the wheel's
-    tags. With any other file name, it applies if the marker is true for any Python and platform. Without a file name,
-    the marker is evaluated on this machine.
+    With a wheel's ``file_name``, a requirement applies if its marker is true for any Python version and platform in the
+    wheel's tags. With any other file name, it applies if the marker is true for any Python version and platform.
+    Without a file name, the marker is evaluated on this machine.
     """
     if requirement.marker is None:
         return True
@@ -302,9 +305,9 @@ def applies(requirement: Requirement, extras: Collection[str] = ("",), file_name
 
 
 def refusing_requirement(name: str, version: str, target: str, families: Iterable[str]) -> str:
-    """Return a requirement that can't be met, whose version contains the reason: a target has no code.
+    """Return a requirement that can't be met, whose version explains the reason: there is no code for a target.
 
-    An unknown extra would cause only a warning from the installer.
+    For an unknown extra, the installer would only print a warning.
     """
     return f"{name}=={version}+{'.'.join([target, _REFUSAL, 'which.has', *families])}"
 
@@ -315,7 +318,7 @@ def is_refusing(requirement: Requirement) -> bool:
 
 
 def asked_for(requirement: Requirement) -> list[tuple[str, str]]:
-    """Return a requirement's normalized name, once without an extra and once with each of its extras."""
+    """Return a requirement's normalized name without an extra, and the name with each of its extras."""
     name = str(canonicalize_name(requirement.name))
     return [(name, extra) for extra in ("", *map(canonicalize_name, requirement.extras))]
 

@@ -25,7 +25,7 @@ SBOM_NAME = "sboms/rocwheel.cdx.json"
 
 
 class BillItem(msgspec.Struct, frozen=True):
-    """A component of a distribution, or an item that a component was made from."""
+    """A component of a distribution, or an item from which a component was made."""
 
     key: str
     """The reference that other items use, which is unique in the bill."""
@@ -40,7 +40,7 @@ class BillItem(msgspec.Struct, frozen=True):
     sha256: str = ""
     properties: dict[str, str] = {}
     made_of: tuple[str, ...] = ()
-    """The keys of the items that this item was made from."""
+    """The keys of the items from which this item was made."""
 
 
 class BillOfMaterials(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class OpenBill(NamedTuple):
     def rename(self, old: str, new: str) -> None:
         """Replace the suffix ``old`` with ``new`` in the distribution's package URL, ``bom-ref``, and reference.
 
-        A package URL spells the ``+`` of a local version as ``%2B``.
+        In a package URL, the ``+`` of a local version is written as ``%2B``.
         """
         for table, name in ((self.subject, "bom-ref"), (self.subject, "purl"), (self.own, "ref")):
             before, after = (text.replace("+", "%2B") if name == "purl" else text for text in (old, new))
@@ -80,7 +80,7 @@ class OpenBill(NamedTuple):
 
 
 def open_bill(data: bytes, source: str) -> OpenBill:
-    """Parse a bill. Raises `InputError` about ``source`` if it isn't a CycloneDX bill."""
+    """Parse a bill. Raises `InputError` about ``source`` if the data isn't a CycloneDX bill."""
     try:
         bill = decode_json(data, dict[str, Any])
         subject = bill["metadata"]["component"]
@@ -95,7 +95,7 @@ def open_bill(data: bytes, source: str) -> OpenBill:
 
 
 _KEPT = ("type", "name", "version", "purl", "licenses", "pedigree")
-"""The fields that the ancestor entry keeps from the distribution's component."""
+"""The fields of the distribution's component that are copied to the ancestor entry."""
 _RECORD = "rocwheel:record-sha256"
 _MOST = 20
 """The maximum number of files to list by name."""
@@ -104,11 +104,12 @@ _MOST = 20
 def changed_bill(members: Iterable[ZipMember], dist_info: str, notes: str, *, name: str = "") -> dict[str, bytes]:
     """Return the bill for a wheel that is made from a wheel with these members, keyed by its name in ``.dist-info``.
 
-    The components stay, because they are also parts of the new wheel. The distribution's component gets the old
-    component as an ancestor. The component's pedigree has ``notes`` about the changes. The ancestor has the SHA-256 of
-    the old RECORD, which has the hash of every file. ``name`` is the new distribution name, if it changes.
+    The components are preserved, because they are also parts of the new wheel. The old component is added as an
+    ancestor to the distribution's component. The component's pedigree has ``notes`` about the changes. The ancestor has
+    the SHA-256 of the old RECORD, which contains the hash of every file. ``name`` is the new distribution name, if it
+    changes.
 
-    Returns an empty dictionary if the wheel has no bill. An unreadable bill stays unchanged, so that the audit can
+    Returns an empty dictionary if the wheel has no bill. An unreadable bill is copied unchanged, so that the audit can
     report it. If the distribution name changes, an unreadable bill is dropped.
     """
     found = {member.name: member for member in members}
@@ -146,7 +147,7 @@ def change_notes(command: str, files: Mapping[str, Sequence[str]]) -> str:
 
 
 def promoted_bill(data: bytes, old: str, new: str, source: str) -> bytes:
-    """Return a bill with a new version of the distribution itself. Its components' versions don't change.
+    """Return a bill with a new version of the distribution itself. The versions of its components don't change.
 
     Raises `InputError` about ``source`` if the data isn't a CycloneDX bill.
     """

@@ -1,4 +1,4 @@
-"""Reads and writes source distributions (:pep:`625`, :pep:`643`), and dates archives with SOURCE_DATE_EPOCH."""
+"""Reads and writes source distributions (:pep:`625`, :pep:`643`), and dates archives based on SOURCE_DATE_EPOCH."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SourceDate(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> SourceDate:
-        """Read SOURCE_DATE_EPOCH. Raises `InputError` if it isn't a whole number or is after the year 9999."""
+        """Read SOURCE_DATE_EPOCH. Raises `InputError` if the value isn't a whole number or is after the year 9999."""
         text = environment.get("SOURCE_DATE_EPOCH", "")
         if not text:
             return cls()
@@ -64,7 +64,7 @@ class SourceDate(msgspec.Struct, frozen=True):
 
 
 def sdist_stem(distribution: str, version: str) -> str:
-    """Return the name of an sdist's top folder, which consists of the normalized distribution and version."""
+    """Return the name of an sdist's top-level folder, which consists of the normalized distribution and version."""
     return f"{normalized_file_part(distribution)}-{version}"
 
 
@@ -102,7 +102,7 @@ _ERRORS = (*TAR_ERRORS, gzip.BadGzipFile, zlib.error)
 def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | None:
     """Return the content of the first file ``TOP/name`` in an sdist, or `None` if there is no such file.
 
-    ``TOP`` is the top folder.
+    ``TOP`` is the top-level folder.
     """
     with _opened(path) as tar:
         found: bytes | None = None
@@ -115,7 +115,7 @@ def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | N
 
 
 def read_sdist_names(path: Path) -> tuple[str, ...]:
-    """Return the names of all files in an sdist in order, including the top folder. Reads the sdist to its end.
+    """Return the names of all files in an sdist in order, including the top-level folder. Reads the sdist to its end.
 
     Raises the same errors as `read_sdist_file`.
     """
@@ -124,10 +124,10 @@ def read_sdist_names(path: Path) -> tuple[str, ...]:
 
 
 def read_sdist(path: Path) -> dict[str, bytes]:
-    """Return all files in an sdist, keyed by path below the top folder.
+    """Return all files in an sdist, keyed by path below the top-level folder.
 
-    Raises `InputError` if the sdist is damaged, contains anything but files and folders in a single top folder, or has
-    more than 64 MiB of files. Raises `OSError` if the sdist can't be read.
+    Raises `InputError` if the sdist is damaged, contains anything but files and folders in a single top-level folder,
+    or has more than 64 MiB of files. Raises `OSError` if the sdist can't be read.
     """
     files: dict[str, bytes] = {}
     size = 0
@@ -170,7 +170,7 @@ def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]
     """Yield members with their paths. Raises `InputError` unless all programs unpack the same files from an sdist.
 
     All members must be files, folders, or links in one top folder. No file may occur twice, because programs choose
-    different copies. No member may be behind a link, or have ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is
+    different copies. No member's path may go through a link or contain ``..``: if ``a/l`` is a link, ``a/l/../b`` is
     somewhere else.
     """
     links = MemberLinks()

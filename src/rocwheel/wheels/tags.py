@@ -77,17 +77,17 @@ class PlatformTag(msgspec.Struct, frozen=True):
     """One platform tag, such as ``manylinux_2_28_x86_64``."""
 
     text: str
-    """The original spelling of the tag."""
+    """The tag as originally written."""
     system: _Platform
-    """The tag's system; ``glibc`` and ``musl`` mean Linux with that C library."""
+    """The tag's system; ``glibc`` and ``musl`` represent Linux with that C library."""
     machine: str = ""
-    """The machine in the spelling of the tag, such as ``x86_64`` or ``amd64``; empty means any machine."""
+    """The machine as written in the tag, such as ``x86_64`` or ``amd64``; an empty string represents any machine."""
     glibc: tuple[int, int] | None = None
     """The oldest glibc that the tag promises to support, or `None` if it has no version, as in ``linux_x86_64``."""
 
     @property
     def is_local(self) -> bool:
-        """Whether the tag is for Linux without a promise about its C library. Public indexes reject such wheels."""
+        """Whether the tag is for Linux, but doesn't specify the C library. Public indexes reject such wheels."""
         return self.system == "glibc" and self.glibc is None
 
     @property
@@ -105,12 +105,12 @@ def is_platform(text: str) -> bool:
 
 
 def is_known_platform(text: str) -> bool:
-    """Return whether any installer accepts one platform tag (:pep:`425`, :pep:`600`, :pep:`656`, :pep:`738`)."""
+    """Return whether any installer accepts a single platform tag (:pep:`425`, :pep:`600`, :pep:`656`, :pep:`738`)."""
     return _KNOWN.fullmatch(text) is not None
 
 
 def nearest_platform(text: str) -> str:
-    """Return the known tag that is spelled most similarly to the text, or an empty string if no tag is similar."""
+    """Return the known tag that is most similar to the text, or an empty string if no tag is similar."""
     numbers = re.findall(r"_2_(\d{1,2})(?!\d)", text) or ["28"]
     names = ["linux", *(f"manylinux_2_{number}" for number in numbers)]
     glibc = [f"{name}_{machine}" for machine in _MACHINES for name in names]
@@ -151,7 +151,7 @@ def split_tags(text: str) -> tuple[str, ...]:
 
 
 def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
-    """Return the single tags that a wheel name's three tags represent, as listed in the wheel's WHEEL file."""
+    """Return the individual tags that a wheel name's three tags represent, as listed in the wheel's WHEEL file."""
     return tuple(map("-".join, itertools.product(*map(split_tags, (python, abi, platform)))))
 
 
@@ -185,7 +185,7 @@ def check_platform(text: str, source: str = _OPTION) -> None:
 def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str = _OPTION) -> None:
     """Raise `InputError` if a tag doesn't match the system, machine, or C library of files with this ``floor``.
 
-    Files without machine code have no floor and fit any tag. A musl tag fits files that don't need glibc.
+    Files without machine code have no floor and match any tag. A musl tag matches files that don't need glibc.
     """
     for tag in parse_platforms(text) if floor else ():
         if floor and (reason := _misfit(tag, floor)):
@@ -202,7 +202,7 @@ def check_platform_of_windows(text: str, source: str = _OPTION) -> None:
 
 
 def _misfit(tag: PlatformTag, floor: PlatformFloor) -> str:
-    """Return why a tag doesn't fit the files, or an empty string if it fits."""
+    """Return why a tag doesn't match the files, or an empty string if it matches."""
     if not tag.is_linux or tag.machine != floor.architecture:
         return f"the files are for Linux on {floor.architecture}"
     return f"{floor.needs_glibc} needs glibc" if tag.system == "musl" and floor.needs_glibc else ""

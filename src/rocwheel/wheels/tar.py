@@ -1,4 +1,4 @@
-"""Reads untrusted tar files to their end within memory bounds.
+"""Reads untrusted tar files to the end while limiting memory use.
 
 The standard library mistakes a damaged header for the end of the tar, and loops forever if a size is negative. It
 recurses for every header that extends another header, and reads names, records, and sparse maps of any size into
@@ -22,7 +22,7 @@ MAX_NAME = 4096
 MAX_RECORDS = 1 << 20
 """The maximum size of a member's pax records in bytes, including extended attributes."""
 MAX_MEMBERS = 250_000
-"""The maximum number of members in a tar. Each member takes about a kilobyte of memory."""
+"""The maximum number of members in a tar. Each member takes up about a kilobyte of memory."""
 MAX_NAMES = 64 << 20
 """The maximum total length of the names in a tar, in bytes."""
 
@@ -132,13 +132,13 @@ class BoundedTar(tarfile.TarFile):
             _refuse(f"the archive has more than {MAX_MEMBERS} members")
 
     def count_names(self, size: int) -> None:
-        """Count the bytes of names that have their own headers."""
+        """Count the bytes of names that are stored in separate headers."""
         self._names += size
         if self._names > MAX_NAMES:
             _refuse(f"the names total more than {MAX_NAMES} bytes")
 
     def forward(self) -> Iterator[tarfile.TarInfo]:
-        """Yield the members in order without keeping them."""
+        """Yield the members in order without storing them."""
         while (info := self.next()) is not None:
             self.members.clear()  # type: ignore[attr-defined]
             yield info
@@ -171,7 +171,10 @@ def _used_records(records: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _iter_records(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pax records, each ``LENGTH KEYWORD=VALUE`` and a line feed. A keyword's last record wins."""
+    """Yield the pax records, each of which is ``LENGTH KEYWORD=VALUE`` followed by a line feed.
+
+    If a keyword occurs several times, its last record takes effect.
+    """
     start = 0
     while start < len(data):
         digits = data[start : start + _LENGTH_DIGITS].partition(b" ")[0]
@@ -201,10 +204,10 @@ def _refuse(found: str) -> NoReturn:
 
 
 MOST_LINK_NAMES: Final = 50_000
-"""The maximum number of names that are kept for links and their parent folders. These names take about 20 MB."""
+"""The maximum number of stored names of links and their parent folders. These names take about 20 MB."""
 
 _IS_LINK = ""
-"""The entry for a link among the names in a folder; names are never empty."""
+"""The entry that marks a link among the names in a folder; names are never empty."""
 
 
 class MemberLinks:
@@ -216,7 +219,7 @@ class MemberLinks:
         self._count = 0
 
     def add(self, path: str) -> None:
-        """Add the normalized path of a link. Raises `ValueError` beyond `MOST_LINK_NAMES`."""
+        """Add the normalized path of a link. Raises `ValueError` if there are more than `MOST_LINK_NAMES` names."""
         names = self._names
         for name in (*path.split("/"), _IS_LINK):
             if name not in names:
@@ -249,17 +252,17 @@ TAR_ERRORS = (tarfile.TarError, ValueError, IndexError, OverflowError, EOFError)
 
 _CHUNK = 1 << 16
 _BUFFER = 1 << 15
-"""The read size in bytes: the best size from 10 KiB to 8 MiB, both for many small files and for a few large files.
+"""The read size in bytes: the best size between 10 KiB and 8 MiB, both for many small files and for a few large files.
 
-For each header and each member that it reads or skips, the standard library copies the rest of the buffer. For 40,000
-files of 3 kB, 1 MiB takes 3.0 s of processor time, and this size takes 1.0 s. For 512 MiB in eight files, the default
-of 10 KiB takes 0.48 s, and this size takes 0.33 s.
+Whenever the standard library reads or skips a header or member, it copies the rest of the buffer. For 40,000 files of 3
+kB, a read size of 1 MiB takes 3.0 s of processor time, and this size takes 1.0 s. For 512 MiB in eight files, the
+default of 10 KiB takes 0.48 s, and this size takes 0.33 s.
 """
 
 
 @contextmanager
 def open_tar_stream(stream: IO[bytes]) -> Iterator[BoundedTar]:
-    """Open a tar for one pass. Raises `tarfile.ReadError` if the stream doesn't begin like a tar."""
+    """Open a tar for a single pass. Raises `tarfile.ReadError` if the stream doesn't begin like a tar."""
     with BoundedTar.open(fileobj=stream, mode="r|", bufsize=_BUFFER) as tar:
         yield tar
 
@@ -267,7 +270,7 @@ def open_tar_stream(stream: IO[bytes]) -> Iterator[BoundedTar]:
 def tar_members(tar: BoundedTar) -> Iterator[tarfile.TarInfo]:
     """Yield the members of an open stream in order.
 
-    Raises one of `TAR_ERRORS` for a damaged header or for data after the end. Also raises any error from reading.
+    Raises one of `TAR_ERRORS` for a damaged header or for data after the end. Errors from reading are also raised.
     """
     yield from tar.forward()
     rest = tar.fileobj

@@ -1,4 +1,4 @@
-"""Reads and writes ``variant.json`` and an index's lists for wheel variants (drafts :pep:`825` and :pep:`850`)."""
+"""Reads and writes ``variant.json`` and an index's variants files (drafts :pep:`825` and :pep:`850`)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class DraftNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     in_wheel: str
     """The file name in ``.dist-info``."""
     in_index: str
-    """The file name in an index. ``{stem}`` is the start of the wheel names: normalized name and version."""
+    """The file name in an index. ``{stem}`` is the beginning of the wheel names: the normalized name and version."""
     null_label: str
 
 
 class DraftGrammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Regular expressions that match a whole label, namespace, feature, or value."""
+    """Regular expressions that match a complete label, namespace, feature, or value."""
 
     label: str
     namespace: str
@@ -52,7 +52,7 @@ class DraftGrammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DraftProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The installer plugin that finds a machine's AMD GPUs, and the names of its properties."""
+    """The installer plug-in that finds a machine's AMD GPUs, and the names of its properties."""
 
     namespace: str
     feature: str
@@ -125,11 +125,11 @@ class VariantMetadata(msgspec.Struct, frozen=True):
 
 
 def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> VariantMetadata:
-    """Return the metadata for a wheel for AMD GPUs; ``values`` are its targets, empty for the null variant.
+    """Return the metadata for a wheel for AMD GPUs; ``values`` contains its targets and is empty for the null variant.
 
-    ``known`` contains the targets of all variants, preferred targets first. Installers that don't run a plugin compare
-    with these targets. Raises `InputError` for a name that the drafts' grammar doesn't allow, such as
-    ``gfx90a:xnack+``, or `ProblemsError` for several.
+    ``known`` contains the targets of all variants, with preferred targets first. Installers that don't run a plugin
+    compare the wheels' targets with these targets. Raises `InputError` for a name that the drafts' grammar doesn't
+    allow, such as ``gfx90a:xnack+``, or `ProblemsError` for several such names.
     """
     draft = load_draft()
     provider = draft.provider
@@ -298,12 +298,12 @@ def _without(common: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[InputError]:
-    """Yield the contradictions between the wheels of one version, which no index can list together.
+    """Yield the contradictions between the wheels of one version, which prevent an index from listing them together.
 
     ``wheels`` is keyed by file name.
 
-    The draft lets tools merge the fields that differ, or reject them. Merged lists of targets would have an order that
-    no wheel has.
+    The draft lets tools merge the fields that differ, or reject them. If lists of targets were merged, the result would
+    have an order that no wheel has.
     """
     first_name, first = next(iter(wheels.items()))
     by_label: dict[str, tuple[str, Properties]] = {}
@@ -322,8 +322,9 @@ def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[Input
 def render_index_file(wheels: Mapping[str, VariantMetadata], machine: Sequence[str] | None = None) -> bytes:
     """Return the index file for wheels that don't contradict each other.
 
-    ``machine`` contains the targets that the index is for, preferred targets first. Installers then choose a wheel for
-    one of these targets without detecting the machine's GPUs. Otherwise, the index specifies the plugin to detect GPUs.
+    ``machine`` contains the targets that the index is for, with preferred targets first. Installers then choose a wheel
+    for one of these targets without detecting the machine's GPUs. Otherwise, the index specifies the plugin that
+    detects GPUs.
     """
     common = dict(next(iter(wheels.values())).common)
     provider = load_draft().provider

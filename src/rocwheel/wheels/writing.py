@@ -1,4 +1,7 @@
-"""Writes wheels (binary distribution format 1.0) member by member. A wheel gets its name when it is complete."""
+"""Writes wheels (binary distribution format 1.0) member by member.
+
+A wheel is given its final name when it is complete.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _METADATA_LEVEL = 9
 
 
 class WheelName(msgspec.Struct, frozen=True):
-    """The parts of a wheel file name; ``tag`` is the whole compatibility tag, such as ``py3-none-any``."""
+    """The parts of a wheel file name; ``tag`` is the complete compatibility tag, such as ``py3-none-any``."""
 
     distribution: str
     version: str
@@ -67,10 +70,10 @@ class WheelWriter:
 
     ``dist_info`` is the name of the metadata folder inside the wheel.
 
-    Members appear in writing order. As the format recommends, `close` adds the metadata files and RECORD at the end. It
-    also syncs the file, and gives the file its name. `abort` removes the unfinished file. With ``is_hashed``, `close`
-    also sets `sha256`. With ``is_sealed``, it sets `sealed`, which shows later whether the file still has the bytes
-    that were written.
+    Members appear in the order in which they are written. As the format recommends, `close` adds the metadata files and
+    RECORD at the end. It also syncs the file and gives it its final name. `abort` removes the unfinished file. With
+    ``is_hashed``, `close` also sets `sha256`. With ``is_sealed``, it sets `sealed`, which can later show whether the
+    file still contains the bytes that were written.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class WheelWriter:
         self._rows: list[RecordRow] = []
         self._member = ""
         self._stored_from = -1
-        """The offset of a stored member's packed bytes, which have the same digest; otherwise negative."""
+        """The offset of a stored member's packed bytes, which have the member's digest; negative for other members."""
         self._file: AtomicFile | None = None
         self._zip: ZipWriter | None = None
 
@@ -120,7 +123,7 @@ class WheelWriter:
             self._hash.follow(self._open_zip().tell())
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
-        """Write the files of ``.dist-info``, keyed by name, and then RECORD, and give the wheel its name."""
+        """Write the files of ``.dist-info``, keyed by name, and then RECORD, and give the wheel its final name."""
         for name, data in metadata.items():
             self._add_now(f"{self._dist_info}/{name}", data)
         record_path = f"{self._dist_info}/RECORD"
@@ -168,12 +171,12 @@ def write_wheels(
     is_hashed: bool = False,
     budget: int = PACKING_BUDGET,
 ) -> Iterator[WheelPacker]:
-    """Yield a packer of wheels. At the end of the block, the wheels are complete and have their names.
+    """Yield a packer of wheels. At the end of the block, the wheels are complete and have their final names.
 
-    The ``executor`` packs members, ``moment`` dates them, and ``level`` is the libdeflate level; 0 means stored.
+    The ``executor`` packs members, ``moment`` is their date, and ``level`` is the libdeflate level; 0 means stored.
     Members in the ``kept`` store aren't packed again. With ``is_hashed``, the packer provides the wheels' hashes.
-    ``budget`` is the maximum number of bytes in work. Raises `WorkError` if a wheel can't be written. After any
-    exception, no incomplete wheel remains.
+    ``budget`` is the maximum number of bytes that are processed at the same time. Raises `WorkError` if a wheel can't
+    be written. After any exception, no incomplete wheel remains.
     """
     # Closing a wheel syncs it to disk. A separate thread lets the next wheel proceed in the meantime.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
@@ -189,7 +192,7 @@ def write_wheels(
 
 
 class WrittenWheel(msgspec.Struct, frozen=True):
-    """A finished wheel, its stamp when it got its name, and counts of its packed and cached members."""
+    """A finished wheel, its stamp when it was given its final name, and counts of its packed and cached members."""
 
     path: Path
     stamp: FileStamp
@@ -227,7 +230,7 @@ class WheelPacker:
 
     @property
     def written(self) -> list[WrittenWheel]:
-        """The wheels that already have their names, if they are sealed."""
+        """The wheels that already have their final names, if they are sealed."""
         return [
             WrittenWheel(writer.path, *writer.sealed, self._counts[writer.path], writer.sha256)
             for writer in self._writers
@@ -236,7 +239,7 @@ class WheelPacker:
 
     @property
     def digests(self) -> dict[Path, str]:
-        """The hexadecimal SHA-256 of each wheel that already has its name, if they are hashed."""
+        """The hexadecimal SHA-256 of each wheel that already has its final name, if wheels are hashed."""
         return {writer.path: writer.sha256 for writer in self._writers}
 
     def call(self, function: Callable[[], object]) -> None:
@@ -248,13 +251,13 @@ class WheelPacker:
         self._packer.drain()
 
     def finish(self) -> None:
-        """Wait until every closed wheel has its name."""
+        """Wait until every closed wheel has its final name."""
         self._packer.drain()
         for future in self._closing:
             future.result()
 
     def abort(self) -> None:
-        """Drop everything that isn't written yet, and remove every incomplete wheel."""
+        """Discard everything that isn't written yet, and remove every incomplete wheel."""
         self._packer.cancel()
         wait([future for future in self._closing if not future.cancel()])
         for writer in self._writers:
@@ -286,18 +289,18 @@ class OpenWheel:
         self._packer.add_stored(self._writer, name, mode, content)
 
     def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
-        """Add a member whose content is compressed into its own stream."""
+        """Add a member whose content is compressed into a separate stream."""
         self._packer.add_encoded(self._writer, name, mode, content, encoding)
 
     def add_packed(self, member: ZipMember, mode: int, digest: Digest | None = None) -> None:
         """Add a packed member from another archive unchanged. If the member is damaged, `InputError` is raised later.
 
-        With a ``digest``, the member is copied without being unpacked.
+        If ``digest`` is specified, the member is copied without being unpacked.
         """
         self._packer.call(partial(self._copy, member, mode, digest))
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
-        """Finish the wheel with these files of ``.dist-info``, and RECORD, after its members are written."""
+        """Finish the wheel with these files of ``.dist-info`` and RECORD, after its members are written."""
         self._packer.call(partial(self._close, metadata))
 
     def _copy(self, member: ZipMember, mode: int, digest: Digest | None) -> None:

@@ -76,7 +76,7 @@ class Archive(NamedTuple):
 
 
 def read_directory(path: Path) -> tuple[ZipMember, ...]:
-    """Return the members from `read_archive`, for callers that only read the archive or write it again."""
+    """Return the members from `read_archive`, for callers that only read or rewrite the archive."""
     return read_archive(path).members
 
 
@@ -85,9 +85,9 @@ def read_archive(path: Path) -> Archive:
 
     Raises `InputError` if the file isn't a ZIP archive or is damaged. Raises the same error if a member is encrypted or
     uses a method other than stored and deflate. Rejects members that unpack to more than `most_unpacked` bytes, and
-    anything that programs interpret differently. These are duplicate names, members that share bytes, a local header
-    that contradicts the directory, and all other problems that `rocwheel.wheels.zip_headers` finds. Bytes after the end
-    of a member's packed bytes are found when the member is unpacked.
+    anything that programs interpret differently. Such problems are duplicate names, members that share bytes, a local
+    header that contradicts the directory, and all other problems that `rocwheel.wheels.zip_headers` finds. Extra bytes
+    after the end of a member's packed data are found only when the member is unpacked.
     """
     try:
         opened = open_regular(path)

@@ -1,11 +1,11 @@
-"""Checks a ZIP archive's headers and end (APPNOTE.TXT 6.3) for data that programs interpret differently.
+"""Checks a ZIP archive's headers and end records (APPNOTE.TXT 6.3) for data that programs interpret differently.
 
 Installers that read a file use its central directory. Installers that stream a file from an index follow the local
 headers.
 
 `zipfile` uses the ZIP64 end record if there is one, and shifts the directory so that it ends right before the end
-records. Other programs use the last record unless it refers to the ZIP64 record, and trust its offset (APPNOTE.TXT 6.3,
-sections 4.3.14 to 4.3.16).
+records. Other programs use the last record unless it refers to the ZIP64 record, and rely on its offset (APPNOTE.TXT
+6.3, sections 4.3.14 to 4.3.16).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 AGAIN: Final = "Build or download it again."
-"""The remedy for all errors in this module, because only another archive helps."""
+"""The remedy for all errors in this module, because the only solution is another archive."""
 
 
 ZIP_MAGIC: Final = b"PK\3\4"
@@ -37,9 +37,11 @@ _HEAD = struct.Struct("<2H")
 
 
 def iter_extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield each field's kind, declared length, and data. If the last field is truncated, its data is shorter.
+    """Yield the kind, declared length, and data of each field.
 
-    If too few bytes for a field's header remain, they are padding.
+    If the last field is truncated, its data is shorter than declared.
+
+    If the remaining bytes are too few for a field's header, they are padding.
     """
     at = 0
     while at + _HEAD.size <= len(extra):
@@ -87,9 +89,9 @@ class LocalHeader(msgspec.Struct, frozen=True):
         return any(kind == ZIP64 for kind, *_ in iter_extra_fields(self.extra))
 
     def agrees_with(self, method: int, crc32: int, packed_size: int, size: int) -> bool:
-        """Return whether the central directory may have these values for the same member.
+        """Return whether these values from the central directory are consistent with this header.
 
-        For a member that was written as a stream, this header has zeros, and the checksum and sizes follow the packed
+        If a member was written as a stream, this header contains zeros, and the checksum and sizes follow the packed
         bytes.
         """
         pairs = ((self.crc32, crc32), (self.packed_size, packed_size), (self.size, size))
@@ -119,14 +121,14 @@ HEAD_PIECE: Final = 512
 
 
 def beginning(info: zipfile.ZipInfo) -> tuple[int, int]:
-    """Return the range to read from every member."""
+    """Return the range to read at the beginning of every member."""
     size = MOST_OF_HEADER + len(info.orig_filename.encode(errors="replace")) + min(info.compress_size, HEAD_PIECE)
     return info.header_offset, info.header_offset + size
 
 
 _UNICODE_PATH_HEAD: Final = 5
 _DEFLATED_NOTHING: Final = (b"\3\0", b"\1\0\0\xff\xff")
-"""Deflated empty data, as programs write it: with fixed codes, or as a stored block."""
+"""Deflated empty data as written by programs: with fixed codes, or as a stored block."""
 _LONGEST_DESCRIPTOR: Final = 24
 
 
@@ -143,7 +145,7 @@ class Extent(msgspec.Struct, frozen=True):
 
     @property
     def stop(self) -> int:
-        """The offset after the member's packed bytes."""
+        """The offset right after the member's packed bytes."""
         return self.header.content + self.info.compress_size
 
 
@@ -189,8 +191,8 @@ def require_empty(source: str, info: zipfile.ZipInfo, header: LocalHeader, read_
 def require_apart(path: Path, extents: Iterable[Extent], start_of_directory: int, read_at: ReadAt) -> None:
     """Raise `InputError` unless members fill the archive without gaps from its start to the central directory.
 
-    Members that share bytes can pack terabytes into megabytes. Bytes outside members may be a member that only some
-    programs see.
+    Members that share bytes can expand from megabytes to terabytes. Bytes outside the members may contain a member that
+    only some programs see.
     """
     before: Extent | None = None
     for extent in sorted(extents, key=lambda extent: extent.start):
@@ -245,7 +247,10 @@ class _Counts(msgspec.Struct, frozen=True):
 
 
 _WIDTHS: Final = (16, 16, 16, 16, 32, 32)
-"""The width in bits of each `_Counts` field in the last record. If all bits are set, the ZIP64 record has the value."""
+"""The width in bits of each `_Counts` field in the last record.
+
+If all bits are set, the value is in the ZIP64 record.
+"""
 
 
 class Directory(msgspec.Struct, frozen=True):
@@ -255,12 +260,12 @@ class Directory(msgspec.Struct, frozen=True):
     """The number of its entries."""
     start: int
     length: int
-    """The size according to the entries. `zipfile` truncates a last entry that extends beyond the directory.
+    """The size, calculated from the entries. If the last entry extends beyond the directory, `zipfile` truncates it.
     """
 
 
 def require_whole_end(path: Path, directory: Directory, size: int, read_at: ReadAt) -> None:
-    """Raise `InputError` unless the directory matches all its records and the last record ends the file."""
+    """Raise `InputError` unless the directory matches all end records and the last record is at the end of the file."""
     start_of_tail, tail, at = _find_end(size, read_at)
     *fields, comment = _END.unpack_from(tail, at)[1:]
     behind = len(tail) - at - _END.size - comment
@@ -290,7 +295,7 @@ def require_whole_end(path: Path, directory: Directory, size: int, read_at: Read
 
 
 def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
-    """Return the offset of the file's last bytes, these bytes, and the position of the end record in them."""
+    """Return the offset of the file's last bytes, these bytes, and the position of the end record in these bytes."""
     longest = _END.size + _LOCATOR64.size + _END64.size + _LONGEST_COMMENT
     start = max(size - longest, 0)
     tail = read_at(size - start, start)
@@ -304,7 +309,7 @@ def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
 
 
 def _require_one_end(path: Path, tail: bytes, last: int) -> None:
-    """Raise `InputError` if an earlier end record contains everything after it as its comment."""
+    """Raise `InputError` if there is an earlier end record whose comment contains everything after it."""
     at = tail.find(_SIGNATURE)
     while at < last:
         if at + _END.size + _END.unpack_from(tail, at)[-1] == len(tail):
@@ -313,7 +318,7 @@ def _require_one_end(path: Path, tail: bytes, last: int) -> None:
 
 
 def _large_counts(path: Path, tail: bytes, start_of_tail: int) -> _Counts | None:
-    """Return the values in the ZIP64 end record, whose offset must be in the locator, or `None` if there is none."""
+    """Return the values in the ZIP64 end record, to which the locator must point, or `None` if there is no record."""
     if not tail[-_LOCATOR64.size :].startswith(b"PK\6\7"):
         return None
     at = len(tail) - _LOCATOR64.size - _END64.size
@@ -329,7 +334,7 @@ def _large_counts(path: Path, tail: bytes, start_of_tail: int) -> _Counts | None
 
 
 def _require_agreeing(path: Path, end: _Counts, large: _Counts | None) -> None:
-    """Raise `InputError` for a field of the last record that contradicts the ZIP64 record."""
+    """Raise `InputError` if a field of the last record contradicts the ZIP64 record."""
     if large is None:
         return
     wrong = next(_contradictions(end, large), None)

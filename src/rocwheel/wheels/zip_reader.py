@@ -1,4 +1,4 @@
-"""Reads the members of ZIP archives (APPNOTE.TXT 6.3): packed bytes by range, and verified unpacked bytes."""
+"""Reads the members of ZIP archives (APPNOTE.TXT 6.3): ranges of packed bytes, and verified unpacked bytes."""
 
 from __future__ import annotations
 
@@ -33,24 +33,27 @@ _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
 MOST_METADATA = 2 << 20
-"""The maximum size of METADATA, in bytes. The largest in 967 published wheels has 233 KB (mujoco 3.14.0)."""
+"""The maximum size of METADATA, in bytes. The largest METADATA in 967 published wheels has 233 KB (mujoco 3.14.0)."""
 _MOST_OF_INFO = {
     "METADATA": MOST_METADATA,
     "RECORD": 16 << 20,
     "WHEEL": 256 << 10,
     "entry_points.txt": 256 << 10,
 }
-"""The maximum sizes of texts in ``.dist-info``, in bytes.
+"""The maximum sizes of text files in ``.dist-info``, in bytes.
 
-The largest texts in the same wheels are a RECORD of 1.9 MB for 16,235 files (cmeel_boost 1.90.0), an
+The largest text files in the same wheels are a RECORD of 1.9 MB for 16,235 files (cmeel_boost 1.90.0), an
 ``entry_points.txt`` of 2.4 KB (setuptools 84.0.0), and a WHEEL of 224 bytes (zope_interface 8.6).
 """
 _TAKEN_BESIDE = 32 << 20
-"""The minimum size in bytes for which another thread hashes and writes the bytes that this thread inflates."""
+"""The minimum size in bytes for which a second thread hashes and writes the bytes that this thread inflates."""
 
 
 class ZipMember(msgspec.Struct, frozen=True):
-    """One file in an archive. Sizes are in bytes. ``mode`` has all 16 Unix bits, or is 0 if the archive has no mode."""
+    """One file in an archive.
+
+    Sizes are in bytes. ``mode`` contains all 16 Unix bits, or is 0 if the archive doesn't specify a mode.
+    """
 
     name: str
     mode: int
@@ -61,7 +64,7 @@ class ZipMember(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """The member's name in messages, which includes its archive."""
+        """The member's name as shown in messages, which includes its archive."""
         return f"{self.packed.path}!{self.name}"
 
 
@@ -117,7 +120,7 @@ def _pieces(member: ZipMember, copy_to: Writing | None = None, size: int = _PIEC
 
 
 def _require_none_behind(member: ZipMember, behind: bytes) -> None:
-    """Raise `InputError` for bytes after the end of the packed stream.
+    """Raise `InputError` if there are bytes after the end of the packed stream.
 
     A program that reads the archive as a stream would look for the next member there. A program that uses the central
     directory would skip these bytes.
@@ -187,8 +190,8 @@ def open_unpacked(member: ZipMember, *, limit: int | None = None) -> Iterator[tu
     """Yield the unpacked bytes as a range, with their digest.
 
     A stored member is a range of the archive. A deflated member is unpacked into an unnamed temporary file, so that a
-    library of half a gigabyte takes no memory. The file is deleted when the block ends. Raises `InputError` if a member
-    is damaged or a deflated member has more than ``limit`` bytes, and `WorkError` if the temporary file can't be
+    library of half a gigabyte doesn't take up memory. The file is deleted when the block ends. Raises `InputError` if a
+    member is damaged or a deflated member has more than ``limit`` bytes, and `WorkError` if the temporary file can't be
     written. Both errors mention the member.
     """
     if member.method == STORED:
@@ -223,17 +226,17 @@ def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
 
 
 _LEAST = 1 << 20
-"""The size in bytes below which members are unpacked again, because that is cheaper than an open file."""
+"""The size in bytes below which members are unpacked again, because that is cheaper than keeping a file open."""
 _MOST = 64
 _MOST_BYTES = 4 << 30
 
 
 class UnpackedMembers:
-    """The digests of members, and unnamed files with the bytes of large members, up to a maximum number and size.
+    """The digests of members, and unnamed files with the bytes of large members, up to a maximum number and total size.
 
     The files use at most half of the free space on their disk, so that other members can still be unpacked. Several
-    threads may share an instance. `close` deletes the files. If a wheel has changed, its members aren't found, because
-    they have a different stamp.
+    threads may share an instance. `close` deletes the files. If a wheel has changed, its members are no longer found,
+    because they have a different stamp.
     """
 
     def __init__(self, *, least: int = _LEAST, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:
@@ -251,13 +254,16 @@ class UnpackedMembers:
         return self.digests[member]
 
     def find(self, member: ZipMember) -> FileRange | None:
-        """Return the bytes of a member, or `None` if they weren't kept. They stay until `keep_only` drops them."""
+        """Return the bytes of a member, or `None` if they aren't stored.
+
+        They are available until `keep_only` removes them.
+        """
         found = self._kept.get(member)
         return found[1] if found else None
 
     @contextmanager
     def open(self, member: ZipMember) -> Iterator[tuple[FileRange, Digest]]:
-        """Open a member like `open_unpacked`, but keep the unpacked bytes for the next call if there is space."""
+        """Open a member like `open_unpacked`, but store the unpacked bytes for the next call if there is space."""
         if found := self.find(member):
             yield found, self.digests[member]
             return
@@ -275,7 +281,7 @@ class UnpackedMembers:
 
     @contextmanager
     def open_content(self, member: ZipMember) -> Iterator[FileRange]:
-        """Open a member like the `open_content` function, but keep the unpacked bytes like `open`."""
+        """Open a member like the `open_content` function, but store the unpacked bytes as `open` does."""
         if member.method == STORED and member.packed.is_remote:
             with open_content(member) as content:
                 yield content
@@ -289,7 +295,7 @@ class UnpackedMembers:
         self._held += size
 
     def keep_only(self, is_wanted: Callable[[ZipMember], bool]) -> None:
-        """Close the files of all members that aren't wanted, to make space for other members."""
+        """Close the files of all members that aren't needed, to make space for other members."""
         for member in [member for member in self._kept if not is_wanted(member)]:
             self._kept.pop(member)[0].close()
             with self._lock:

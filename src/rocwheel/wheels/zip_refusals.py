@@ -40,7 +40,7 @@ _REMEDY: Final = "Pack the archive again, for example, with 'rocwheel repair'."
 
 
 class CentralEntry(msgspec.Struct, frozen=True):
-    """A central directory entry, before the ZIP64 field provides the values that don't fit."""
+    """A central directory entry, before values that are too large for it are read from the ZIP64 field."""
 
     version: int
     flags: int
@@ -54,7 +54,10 @@ class CentralEntry(msgspec.Struct, frozen=True):
 
 
 def read_entries(file: IO[bytes], start: int, number: int) -> tuple[CentralEntry, ...]:
-    """Read the entries of a central directory. They are complete, because `zipfile` has already read the directory."""
+    """Read the entries of a central directory.
+
+    The list is complete, because `zipfile` has already read the directory.
+    """
     file.seek(start)
     return tuple(_read_entry(file) for _ in range(number))
 
@@ -71,7 +74,7 @@ def _read_entry(file: IO[bytes]) -> CentralEntry:
 def find_refused(
     path: Path, comment: bytes, members: Iterable[tuple[zipfile.ZipInfo, CentralEntry, LocalHeader]]
 ) -> tuple[InputError, ...]:
-    """Return the problems in an archive's headers that installers reject; writing the archive again fixes them all."""
+    """Return the problems in an archive's headers that installers reject; rewriting the archive fixes all of them."""
     faults = [
         (info.filename, InputError(f"{path}!{info.filename}", found, expected=expected, remedy=_REMEDY))
         for info, entry, header in members
@@ -136,7 +139,7 @@ def _stream_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHead
 
 
 def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]]:
-    """Yield flags and ZIP versions that installers don't support."""
+    """Yield faults for flags and ZIP versions that installers don't support."""
     for bit, what in _FLAGS.items():
         if said.flags >> bit & 1:
             yield f"marks the member as {what}", f"bit {bit} of the flags to be clear"
@@ -146,7 +149,7 @@ def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]
 
 
 def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple[str, str]]:
-    """Yield extra fields that are truncated, repeated, or of the wrong length."""
+    """Yield faults for extra fields that are truncated, repeated, or of the wrong length."""
     seen: set[int] = set()
     for kind, length, data in iter_extra_fields(said.extra):
         if len(data) < length:

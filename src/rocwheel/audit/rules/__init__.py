@@ -29,4 +29,4 @@ ALL_RULES = (
     *metadata.RULES,
     *windows.RULES,
 )
-"""All rules, in the order that users see them."""
+"""All rules, in the order in which users see them."""

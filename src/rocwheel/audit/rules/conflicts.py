@@ -74,7 +74,7 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
 def _new_pairs(
     loaded: Mapping[str, InstalledFile], seen: dict[str, set[str]]
 ) -> Iterator[tuple[InstalledFile, InstalledFile]]:
-    """Yield the pairs of files with any exports, in the order of their paths, that no earlier process has loaded."""
+    """Yield the pairs of files with any exports, ordered by path, that no earlier process has loaded."""
     exporting = {path for path, file in loaded.items() if file.traits and file.traits.exports}
     for path in sorted(exporting):
         others = sorted(other for other in exporting - seen[path] if other > path)
@@ -105,7 +105,7 @@ def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:
 
 
 def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
-    """Return whether both files have symbol versions but share no version, so that references are unambiguous."""
+    """Return whether both files have symbol versions but no version in common, so that references are unambiguous."""
     one = first.elf.version_definitions if first.elf else ()
     two = second.elf.version_definitions if second.elf else ()
     return bool(one and two) and not set(one) & set(two)
@@ -114,7 +114,7 @@ def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
 def _hip_name(library: Library) -> str:
     """Return the SONAME of a HIP runtime without auditwheel's hash, or an empty string for any other library.
 
-    A library that only forwards to a HIP runtime doesn't count.
+    A library that only forwards calls to a HIP runtime is ignored.
     """
     elf, name = library.elf, posixpath.basename(library.path)
     soname = elf.soname or name if elf else name

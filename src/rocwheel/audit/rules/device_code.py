@@ -1,4 +1,4 @@
-"""Rules about device code: the promised code exists, all bundles contain it, and the runtime can read it."""
+"""Rules about device code: the promised code exists in all bundles, and the runtime can read it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
 
 
 def _release_of_sdk(subject: Subject) -> Version:
-    """Return the version of the given SDK, or a recent version if no SDK is given."""
+    """Return the version of the SDK among the given packages, or a recent version if there is no SDK."""
     versions = [owner.version for owner in subject.tree.distributions if is_sdk_package(owner.name)]
     try:
         return min(map(Version, versions), default=_RECENT)
@@ -185,7 +185,7 @@ def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
 
 
 def _common_compilers(files: Iterable[InstalledFile]) -> frozenset[str]:
-    """Return the compilers that all code objects list. Other compilers are from device libraries."""
+    """Return the compilers that are listed in all code objects. Other compilers are from device libraries."""
     sets = [frozenset(names) for file in files for names in _device_compilers(file)]
     return frozenset.intersection(*sets) if sets else frozenset()
 

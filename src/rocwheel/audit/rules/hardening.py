@@ -26,7 +26,7 @@ def _alignment(subject: Subject) -> Iterator[Evidence]:
 
 
 def _pages(source: str, elf: Elf) -> Iterator[Evidence]:
-    """Find libraries that don't fit the page size of some kernels or the address space of a process."""
+    """Find libraries that aren't compatible with the page size of some kernels or the address space of a process."""
     if not elf.is_shared_library:
         return
     if (segment := find_unreservable(elf.segments, elf.machine)) is not None:
@@ -48,7 +48,7 @@ def _pages(source: str, elf: Elf) -> Iterator[Evidence]:
 
 
 def _misaligned(subject: Subject) -> Iterator[Evidence]:
-    """Find misaligned segments in files without a platform tag. The rules about tags cover the other files."""
+    """Find misaligned segments in files without a platform tag. The other files are covered by the rules about tags."""
     for file in subject.tree.loadable:
         segment = file.elf.misaligned if file.elf else None
         owner = subject.tree.owners.get(file.distribution)

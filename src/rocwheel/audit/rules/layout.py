@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Process, Subject
 
 _AUDITWHEEL_NAME = re.compile(r"-[0-9a-f]{8}\.so(\.|$)")
-"""The end of a SONAME from auditwheel: a hash of the library before its run path changed."""
+"""The suffix that auditwheel adds to a SONAME: a hash of the library before its run path was changed."""
 
 
 def _symlinks(subject: Subject) -> Iterator[Evidence]:
@@ -90,14 +90,14 @@ def _duplicates(subject: Subject) -> Iterator[Evidence]:
 def _kind(file: InstalledFile, *, is_prefix: bool) -> Hashable:
     """Return a key that is equal for files that should be a single file.
 
-    In a package, this applies to all files with the same SONAME. In a prefix, their folder and contents must also be
-    the same.
+    In a package, all files with the same SONAME should be a single file. In a prefix, this applies only if their folder
+    and contents are also the same.
     """
     return (file.folder, file.size, file.elf) if is_prefix else file.distribution
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
-    """Find different loaded files with the same SONAME. The whole process uses the file that is loaded first.
+    """Find different loaded files with the same SONAME. The entire process uses the file that is loaded first.
 
     Files with the same auditwheel name come from the same library.
     """

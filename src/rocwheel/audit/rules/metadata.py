@@ -71,7 +71,7 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
 def _noted(
     problems_of: Callable[[Distribution], tuple[MetadataProblem, ...]],
 ) -> Callable[[Subject], Iterator[Evidence]]:
-    """Return the check for problems that were found while reading the metadata."""
+    """Return the check that reports problems found while reading the metadata."""
 
     def check(subject: Subject) -> Iterator[Evidence]:
         noted = ((owner, problem) for owner, _ in _with_metadata(subject) for problem in problems_of(owner))
@@ -168,9 +168,9 @@ def _names(files: Iterable[InstalledFile]) -> dict[str, _Names]:
 
 
 def _imports(subject: Subject) -> Iterator[Evidence]:
-    """Find import names that several packages ship.
+    """Find import names that are used by several packages.
 
-    Python prefers packages to modules, and modules to namespaces.
+    Python prefers packages to modules, and modules to namespace packages.
     """
     for top, names in sorted(_names(subject.tree.files).items()):
         portions = names.portions - names.regular

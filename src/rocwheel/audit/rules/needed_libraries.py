@@ -1,4 +1,4 @@
-"""Rules about libraries that a file needs or opens: the libraries exist, and the file's run path points to them."""
+"""Rules about libraries that a file needs or opens: they exist, and the loader finds them through the run path."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
 
 
 def _may_be_unread(subject: Subject, library: UnresolvedLibrary) -> bool:
-    """Return whether a missing library might be in a given package that can't be read."""
+    """Return whether a missing library might be in a given package that couldn't be read."""
     unread = subject.tree.unread
     owner = subject.tree.owners.get(library.file.distribution)
     if not unread or owner is None:
@@ -74,7 +74,7 @@ def _may_be_unread(subject: Subject, library: UnresolvedLibrary) -> bool:
 
 
 def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
-    """Return whether the reason for a missing library is known, so that no other package would contain the library."""
+    """Return whether the reason for a missing library is known, so that no other package needs to be considered."""
     if library.name in subject.tree.libraries:
         return True
     is_known = subject.other_versions(library.name) or find_sdk_library(library.name)
@@ -115,7 +115,7 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
 
 
 def _absent_package(subject: Subject, name: str) -> str:
-    """Return the SDK package that has a library but is absent from a closed set of packages, or an empty string."""
+    """Return the SDK package that contains a library but is missing from a complete set, or an empty string."""
     folder = find_sdk_library(name)
     package = folder.distribution if folder else ""
     given = (owner.name for owner in subject.tree.distributions)
@@ -123,7 +123,7 @@ def _absent_package(subject: Subject, name: str) -> str:
 
 
 def _package_of_newer_rocm(subject: Subject, name: str) -> str:
-    """Return the SDK package with a later version of a library than the known layout.
+    """Return the SDK package that contains a later version of a library than the known layout does.
 
     Return an empty string if there is no such package, or if the package is given.
     """
@@ -184,14 +184,14 @@ def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[st
 
 
 def _repair(subject: Subject, file: InstalledFile, folders: Collection[str]) -> str:
-    """Return the repair command that adds a folder with a library to a file's run path."""
+    """Return the repair command that adds a library's folder to a file's run path."""
     owner = subject.tree.owners.get(file.distribution)
     is_sdk_s = owner is not None and subject.sdk_folders.issuperset(folders)
     return subject.toolkit_of(owner).repair_command if owner and is_sdk_s else "'rocwheel repair'"
 
 
 def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> str:
-    """Return the non-SDK package that is known to have a library in a folder, but is neither given nor required."""
+    """Return the non-SDK package that is known to contain a library in a folder, but is neither given nor required."""
     known = subject.assumed.get(f"{folder}/{library.name}")
     return "" if known is None or is_sdk_package(known.distribution) else known.distribution
 

@@ -1,4 +1,4 @@
-"""Rules about the package that provides a library: it is required, and a file's own package takes precedence."""
+"""Rules about the package that provides a library: it must be required, and a file's own package takes precedence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
 
 
 def _requiring(subject: Subject, use: UndeclaredUse) -> str:
-    """Return the remedy if a repair adds the requirement only with an option, or an empty string otherwise."""
+    """Return the remedy if a repair adds the requirement only with a certain option, or an empty string otherwise."""
     toolkit = subject.toolkit_of(use.owner)
     is_given = use.provider in subject.tree.by_name
     if is_given or toolkit.is_sdk or not is_sdk_package(use.provider):

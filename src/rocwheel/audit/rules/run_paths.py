@@ -105,7 +105,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
 
 
 def _never_exists(subject: Subject, folder: str) -> bool:
-    """Return whether a folder belongs to a build, or to a given package that doesn't contain it.
+    """Return whether a folder is part of a build environment, or belongs to a given package that doesn't contain it.
 
     Another package might contain the folder.
     """
@@ -115,7 +115,7 @@ def _never_exists(subject: Subject, folder: str) -> bool:
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
-    """Return whether the folder might be in a package that isn't given, and might contain a library the file lacks."""
+    """Return whether the folder might be in a package that isn't given, and have a library that the file lacks."""
     owner = subject.tree.owners.get(file.distribution)
     if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
         return False
@@ -123,7 +123,7 @@ def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
 
 
 def _goes_astray(subject: Subject, file: InstalledFile, entry: str) -> bool:
-    """Return whether ``..`` after a missing folder prevents the loader from reaching the intended folder."""
+    """Return whether ``..`` after a missing folder keeps the loader from reaching the intended folder."""
     return goes_back(entry) and not subject.disk.is_folder(expand_entry(entry, f"{SITE}/{file.folder}"))
 
 
@@ -196,9 +196,9 @@ def _is_library(file: InstalledFile) -> bool:
 
 
 def _searches(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a file needs more than the system's libraries, or may open other libraries.
+    """Return whether a file needs libraries other than the system's, or may open other libraries.
 
-    Some bundled files do neither.
+    Neither is true for some bundled files.
     """
     assert file.elf is not None
     names = (*file.elf.needed, *subject.settings.opened_by(file.path))

@@ -71,12 +71,12 @@ def _unknown(subject: Subject) -> Iterator[Evidence]:
 
 
 def _repaired(subject: Subject, owner: Distribution) -> list[str]:
-    """Return a wheel's platform tags after a repair."""
+    """Return the platform tags that a wheel has after a repair."""
     return repaired_platforms(split_tags(owner.name_tags[2]), subject.tree.files_of[owner.source])
 
 
 def _retagging(subject: Subject, owner: Distribution) -> str:
-    """Return the remedy for incorrect platform tags: a repair if it changes the tags, or steps for the user."""
+    """Return the remedy for incorrect platform tags: a repair if that changes them, or otherwise steps for the user."""
     repaired = ".".join(_repaired(subject, owner))
     return _BY_HAND if repaired == owner.name_tags[2] else f"Use the tag {repaired}. 'rocwheel repair' sets it."
 
@@ -163,7 +163,7 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
 
 
 def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> Iterator[Evidence]:
-    """Find extension modules that the Python versions in the tag don't import, according to the modules' names.
+    """Find extension modules that, according to their names, can't be imported by the Python versions in the tag.
 
     A library that isn't meant to be imported may also have such a name: ``torch.ops.load_library`` opens the library by
     its path.
@@ -187,7 +187,8 @@ def _unimportable(
 ) -> Iterator[Evidence]:
     """Find a module that a Python version in the wheel's tag can't import.
 
-    ``found`` maps tags of Python versions to the files that they import. An empty tag means every Python version.
+    ``found`` maps the tags of Python versions to the files that these versions import. An empty tag means every Python
+    version.
     """
     if "" in found or (not is_abi3 and serves <= found.keys()):
         return
@@ -199,7 +200,7 @@ def _unimportable(
 
 
 def _module_python(abi: str) -> str:
-    """Return the tag of the Python version for the ABI in a module's name.
+    """Return the tag of the Python version that corresponds to the ABI in a module's name.
 
     An empty string means every Python version.
     """
@@ -228,7 +229,7 @@ def _abi3_symbols(subject: Subject) -> Iterator[Evidence]:
 def _unstable(
     subject: Subject, owner: Distribution, file: InstalledFile, oldest: tuple[int, int]
 ) -> Iterator[Evidence]:
-    """Find the interpreter symbols in a file that aren't stable, or that are newer than the wheel's tag."""
+    """Find a file's interpreter symbols that aren't in the stable ABI, or that are newer than the wheel's tag."""
     names, added = _python_symbols(file), stable_abi()
     if oldest > max(added.values()):
         return
@@ -245,7 +246,7 @@ def _unstable(
 
 
 def _python_symbols(file: InstalledFile) -> list[str]:
-    """Return the interpreter symbols that a file requires. Weak symbols may be absent."""
+    """Return the interpreter symbols that a file requires. Weak symbols aren't required."""
     asked = [one.name for one in (file.traits.linkage.references if file.traits else ()) if not one.version]
     dlls = file.windows.pe.imports if file.windows and file.windows.pe else ()
     asked += [name for dll in dlls if dll.name.lower() == _STABLE_DLL for name in dll.functions]
@@ -281,7 +282,7 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
 
 
 def _line_severity(owner: Distribution, named: Sequence[str]) -> Severity | None:
-    """Return NOTE if the only difference is a line with several combined tags. All installers accept such a line."""
+    """Return NOTE if the only difference is a line that combines several tags. All installers accept such a line."""
     lines = [line.split("-") for line in owner.tags]
     if any(len(parts) != _TAG_PARTS for parts in lines):
         return None
@@ -315,7 +316,7 @@ _TAG_PARTS = 3
 _MODULE = re.compile(r"(?P<module>(?:.*/)?[^/.]+)\.(?:(?P<abi>[\w-]+)\.)?(?:so|pyd)")
 _MODULE_ABI = re.compile(r"(?P<kind>cpython-|cp|pypy)(?P<version>3\d+[td]?)(?=-|$)")
 _OWN_PYTHON = re.compile(r"(?:^|/)(?:lib-dynload|python3\.\d+)/")
-"""Folders of a Python interpreter that the package contains."""
+"""Folders of a Python interpreter that is part of the package."""
 _ABI_FLAGS = re.compile(r"cp3\d+([td]*)")
 _ONE_PYTHON = re.compile(r"(?:cp|pp)3\d+")
 _CPYTHON = re.compile(r"cp3\d+")

@@ -1,7 +1,6 @@
 """Rules about undefined symbols: the libraries that a file loads define them (gABI, "Symbol Table").
 
-A file can use its own symbols, the symbols of all files that it needs, and the symbols of files that were loaded
-earlier.
+A file can use its own symbols, those of all files that it needs, and those of files that were loaded earlier.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Definitions:
                 self._holders[name].append(path)
 
     def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
-        """Return whether one of the files at ``paths`` defines the symbol that a reference needs."""
+        """Return whether a file in ``paths`` defines the symbol that a reference needs."""
         holders = self._holders.get(reference.name.encode(), ())
         return any(path in paths and self._linkages[path].defines(reference) for path in holders)
 
@@ -91,12 +90,12 @@ def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def unmet_references(linkage: Linkage, scope: Scope) -> list[SymbolReference]:
-    """Return a file's references that nothing in the process defines, sorted."""
+    """Return a file's references that aren't defined by anything in the process, sorted."""
     return sorted(reference for reference in linkage.references if not scope.has(reference))
 
 
 def is_of_interpreter(reference: SymbolReference) -> bool:
-    """Return whether the Python interpreter defines a symbol."""
+    """Return whether a symbol is defined by the Python interpreter."""
     return not reference.version and _expression(interpreter_symbols()).match(reference.name) is not None
 
 
@@ -107,7 +106,7 @@ def _host_symbols(file: InstalledFile) -> tuple[str, ...]:
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """The files, keyed by path, and the names of other libraries that one or more processes add to a scope."""
+    """The files that one or more processes add to a scope, keyed by path, and the names of other added libraries."""
 
     paths: frozenset[str] = frozenset()
     unseen: frozenset[str] = frozenset()
@@ -117,7 +116,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Scopes:
-    """The scopes of a tree's files. Scopes share parts, which are computed only once."""
+    """The scopes of a tree's files. Scopes share parts, each of which is computed only once."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -129,7 +128,7 @@ class Scopes:
         self._before: dict[tuple[str, ...], _Part] = {}
 
     def of(self, process: Process) -> Scope:
-        """Return the scope of a file that an interpreter or a program loads, including files from the settings.
+        """Return the scope of a file that an interpreter or a program loads, including files that the settings list.
 
         The scope doesn't include files that the file opens by name, because ``dlopen`` doesn't share their symbols.
         """
@@ -173,7 +172,7 @@ def _fits(file: InstalledFile, pattern: str) -> bool:
 def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
     """Return the paths of Python's extension modules and their dependencies. An interpreter has already loaded them.
 
-    Copies of such files are also included. Wheels contain no links, so a library's other names are copies.
+    Copies of such files are also included. Wheels can't contain links, so a library under a second name is a copy.
     """
     found = set()
     for process in processes:
@@ -185,11 +184,12 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
 
 
 def absent_versioned(subject: Subject, process: Process) -> list[str]:
-    """Return the libraries whose versions a file references, even though nothing in the process loads them.
+    """Return the libraries whose versions a file references, even though nothing in the process loads the libraries.
 
-    In this case, glibc aborts (``_dl_check_map_versions`` in dl-version.c). It searches for the name among all loaded
-    files, not only in the file's NEEDED entries. The C library is always loaded, and an interpreter has loaded the math
-    library. A library that isn't given may load others, because system libraries can load other system libraries.
+    In this case, glibc aborts (``_dl_check_map_versions`` in dl-version.c). glibc searches for the library's name among
+    all loaded files, not only in the file's NEEDED entries. The C library is always loaded, and an interpreter has
+    loaded the math library. A library that isn't given may load others, because system libraries can load other system
+    libraries.
     """
     needs = process.file.elf.version_needs if process.file.elf else ()
     declared = subject.settings.loaders_of(process.file.path)
@@ -225,8 +225,8 @@ def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
     """Yield the references in a process's file that make the loader abort (glibc, ``check_match`` in dl-lookup.c).
 
     A library without a version table satisfies any reference with the symbol's name, except references to a version of
-    that library. In that case, the loader assumes that the library lost its versions. The loader rejects a library with
-    different versions before it looks up any symbol (``_dl_check_map_versions`` in dl-version.c).
+    that library. In that case, the loader assumes that the library lost its versions. The loader rejects a library that
+    has other versions before it looks up any symbol (``_dl_check_map_versions`` in dl-version.c).
     """
     traits = process.file.traits
     names = {search.name: search.found for search in process.loader.searches if search.found is not None}

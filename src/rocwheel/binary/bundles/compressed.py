@@ -9,7 +9,7 @@ version  header, little-endian, followed by one zlib stream or zstd frame
 =======  =======================================================================
 
 The payload is a complete plain bundle. The total size includes the header. The hash is the start of the MD5 of the raw
-bundle. No reader enforces the hash, but AMD's comgr uses it as a cache key. Version 1 doesn't record the total size.
+bundle. No reader verifies the hash, but AMD's comgr uses it as a cache key. Version 1 doesn't record the total size.
 """
 
 from __future__ import annotations
@@ -185,15 +185,16 @@ def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
 
 
 def _is_end(rest: Data, method: Method) -> bool:
-    """Return whether the payload ends where ``rest`` begins, right after a frame or stream."""
+    """Return whether the payload ends where ``rest`` begins, which is immediately after a frame or stream."""
     return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
 
 
 def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Iterator[bytes]:
     """Compress the buffers, in order, into one stream or frame, and yield it in pieces.
 
-    Encoders may copy bytes unchanged, and some readers find the next bundle only by its magic number. So if the buffers
-    contain the magic number of a compressed bundle, this function ends a block in the middle of that number.
+    Encoders may copy bytes unchanged, and some readers search only for the magic number to find the next bundle.
+    Therefore, if the buffers contain the magic number of a compressed bundle, this function ends a block in the middle
+    of that number.
     """
     pieces = _cut_within_magic(piece for buffer in buffers for piece in iter_pieces(buffer))
     if method is Method.ZLIB:
@@ -276,8 +277,8 @@ def read_compressed_bundle(data: Data, *, place: CodePlace) -> CompressedBundle:
     """Read the header at the start of ``data``, which may continue after the bundle.
 
     A version 1 header doesn't record the total size, so the size comes from the payload. In a version 2 header, the raw
-    size of a bundle of 4 GiB or more doesn't fit, so the raw size comes from the zstd frame. Raises `DeviceCodeError`
-    for unknown versions and methods, truncated headers, and sizes past the end of ``data``.
+    size of a bundle of 4 GiB or more doesn't fit, so the raw size is determined from the zstd frame. Raises
+    `DeviceCodeError` for unknown versions and methods, truncated headers, and sizes past the end of ``data``.
     """
     version, method = _read_version(data, place)
     start = header_size(version)
@@ -362,7 +363,7 @@ class WrongHashError(DeviceCodeError):
 
 
 def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> OffloadBundle:
-    """Read the header of the plain bundle inside, decompressing no more than necessary.
+    """Read the header of the plain bundle inside a compressed one, decompressing no more than necessary.
 
     ``data`` starts with the compressed bundle. Raises the same errors as `read_offload_bundle`, and `DeviceCodeError`
     for a payload that isn't zlib or zstd data.
@@ -384,7 +385,7 @@ def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePla
 
 
 def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> Iterator[bytes]:
-    """Yield the plain bundle inside, of any size, in blocks of at most 1 MiB.
+    """Yield the plain bundle inside a compressed one, regardless of its size, in blocks of at most 1 MiB.
 
     Raises `DeviceCodeError` if the payload is damaged or doesn't end where the header indicates. The payload must end
     at the end of its input and after ``raw_size`` bytes of output, which stops decompression bombs. Raises
@@ -428,10 +429,10 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: CodePlace, *, blo
 def decompress_bundle(
     data: Data, bundle: CompressedBundle, *, place: CodePlace, limit: int = RAW_SIZE_LIMIT
 ) -> tuple[Data, WrongHashError | None]:
-    """Return the plain bundle inside, and the error to raise or report if its hash differs from the header's.
+    """Return the plain bundle inside a compressed one, and the error to raise or report if its hash is wrong.
 
-    Memory use grows as the payload decompresses, regardless of the size that the header declares. Raises the same
-    errors as `iter_decompressed`, and `DeviceCodeError` for a raw size above ``limit``.
+    Memory use grows with the decompressed data, regardless of the size that the header declares. Raises the same errors
+    as `iter_decompressed`, and `DeviceCodeError` for a raw size above ``limit``.
     """
     require_raw_size(bundle, limit, place=place)
     raw = bytearray()  # grows with the output, because the declared size may be wrong
@@ -464,7 +465,7 @@ def _digest(buffers: Iterable[Data]) -> bytes:
 
 
 def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: CodePlace) -> list[int]:
-    """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes up.
+    """Return how many compressed bytes each entry of ``plain``, the decompressed bundle, takes up.
 
     Entries that are smaller than a zstd block (128 KiB) share their block's bytes. An entry that repeats an earlier
     entry takes almost no space. Raises `DeviceCodeError` for a damaged payload.

@@ -3,7 +3,7 @@
 The files can be fat binaries, bundle files, standalone code objects, object files that aren't linked yet, and static
 libraries.
 
-A static library is an ``ar`` archive. Long member names are in a separate table, or before the member's bytes
+A static library is an ``ar`` archive. Long member names are in a separate table, or precede the member's bytes
 (``#1/12``: the first twelve bytes). See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
 
 The new offload driver stores the images of an object file as offload binaries in ``.llvm.offloading``. They are
@@ -65,14 +65,14 @@ _LONGEST_NAME = 4096
 _MOST_PARTS = 1 << 17
 """The maximum number of parts.
 
-The import library of a DLL has at most 65,535 functions, with a member for each. The largest one in Debian 12's
-mingw-w64 has 5,436 members (``libmincore.a``), and the largest static library 251 (``libgcc.a``).
+The import library of a DLL has at most 65,535 functions, with a member for each. In Debian 12's mingw-w64, the largest
+import library has 5,436 members (``libmincore.a``), and the largest static library has 251 (``libgcc.a``).
 """
 _DEEPEST = 8
-"""How deeply archives may be nested. An archive for a linker contains no other archives."""
+"""The maximum depth to which archives may be nested. An archive for a linker contains no other archives."""
 _HEADER_END = b"`\n"
 _ODD_NUMBER = re.compile(rb"/(?:[\s+-]+[0-9_]+|[0-9]+_[0-9_]+)/?")
-"""A name that GNU ar reads as the number of another name, and that LLVM reports as damage."""
+"""A name that GNU ar treats as the number of another name, and that LLVM reports as damage."""
 _NAME_BEFORE = b"#1/"
 
 
@@ -125,8 +125,8 @@ class ArPart(msgspec.Struct, frozen=True):
 def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
     """Yield every part of the archive ``data``, including its symbol table and its name table.
 
-    Raises `DeviceCodeError` for damaged headers, truncated members and headers, names that are longer than their
-    member, and too many parts.
+    Raises `DeviceCodeError` for damaged headers, truncated members and headers, names that extend past their member,
+    and too many parts.
     """
     position, names, number = len(AR_MAGIC), b"", 0
     while position + AR_HEADER_SIZE <= len(data):
@@ -177,9 +177,9 @@ def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tupl
 def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
     """Yield the members of the archive ``data``, without its symbol table and name table.
 
-    ``depth`` is the number of archives around this one. Raises the same errors as `iter_ar_parts`. Also raises
-    `DeviceCodeError` for names longer than 4096 bytes, for name numbers that aren't digits, and for archives that are
-    nested too deeply.
+    ``depth`` is the number of archives that surround this archive. Raises the same errors as `iter_ar_parts`. Also
+    raises `DeviceCodeError` for names longer than 4096 bytes, for name numbers that aren't digits, and for archives
+    that are nested too deeply.
     """
     if depth > _DEEPEST:
         found = f"an archive inside {depth} other archives"
@@ -225,7 +225,7 @@ class OffloadImage(msgspec.Struct, frozen=True):
     kind: str
     triple: str
     arch: str
-    """The processor as spelled, which might be another vendor's, such as ``sm_80``.
+    """The processor as written in the image, which might be another vendor's, such as ``sm_80``.
 
     If the image has no processor, this is the architecture.
     """
@@ -339,13 +339,13 @@ class DeviceCode(msgspec.Struct, frozen=True):
     code_object: CodeObject | None = None
 
     def view(self, data: Data) -> Data:
-        """Return the bytes that contain the bundles, as a part of ``data``, the whole file."""
+        """Return the bytes that contain the bundles, as a part of ``data``, which is the entire file."""
         return data[self.section[0] : sum(self.section)]
 
     def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
         """Yield the bundles; a standalone code object has no bundles.
 
-        Each bundle's ``start`` counts from the beginning of `view`.
+        Each bundle's ``start`` is relative to the beginning of `view`.
 
         Raises `DeviceCodeError` for damaged bundles and, if ``strict``, for wrappers that don't point to a bundle.
         """
@@ -376,7 +376,7 @@ class CodeSource(msgspec.Struct, frozen=True):
     """A bundle and the bytes that contain it.
 
     A standalone code object, and the images of an object file that isn't linked yet, are represented as a plain bundle.
-    The entries of that bundle give the location of the code.
+    The entries of that bundle specify the location of the code.
     """
 
     view: Data
@@ -386,7 +386,7 @@ class CodeSource(msgspec.Struct, frozen=True):
 def iter_code_sources(data: Data, *, name: str) -> Iterator[CodeSource]:
     """Yield every source of code for AMD GPUs in the file ``name``, in file order.
 
-    From object files, yield the images of both offload drivers; from archives, yield the images of every member. For a
+    For object files, yield the images of both offload drivers; for archives, yield the images of every member. For a
     compressed bundle, decompress only the beginning. Raises `InputError` for damaged files.
     """
     return _iter_code_sources(data, name, 0)
@@ -426,7 +426,7 @@ def _image_entries(data: Data, name: str) -> tuple[BundleEntry, ...]:
 
 
 def device_targets(data: Data, *, name: str) -> tuple[TargetId, ...]:
-    """Return every target that the file ``name`` has code for, without duplicates, in order of appearance.
+    """Return every target for which the file ``name`` contains code, without duplicates, in order of appearance.
 
     Raises the same errors as `iter_code_sources`.
     """

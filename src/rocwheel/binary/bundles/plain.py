@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 RUNTIME_HEADER_LIMIT = 4096
-"""The number of bytes of a plain bundle that the runtime passes to the target lookup, so all IDs must fit within them.
+"""The number of bytes of a plain bundle that the runtime passes to the target lookup; all IDs must be within them.
 """
 
 HEADER_LAYOUT = struct.Struct("<24sQ")
@@ -41,13 +41,13 @@ _ID_LIMIT = 4096
 _ENTRY_LIMIT = 1024
 """The maximum number of entries in a bundle.
 
-Compilers write a few dozen entries. Far more entries can compress to a few hundred bytes.
+Compilers write a few dozen entries. A bundle with far more entries could be compressed to a few hundred bytes.
 """
 _TRIPLE_DASHES = 4
 
 
 class BundleEntry(msgspec.Struct, frozen=True):
-    """One entry: its ID, parsed and as spelled, and the range of its payload, relative to the start of the bundle."""
+    """One entry: its ID, parsed and as written in the file, and its payload's range, relative to the bundle's start."""
 
     id: BundleEntryId
     spelling: str
@@ -73,7 +73,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The size of the whole bundle, up to the end of the last payload, even if that payload is empty."""
+        """The size of the entire bundle, up to the end of the last payload, even if that payload is empty."""
         return max([self.header_size, *(entry.stop for entry in self.entries)])
 
     @property
@@ -83,17 +83,17 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
     @property
     def short_host(self) -> str | None:
-        """The host entry as spelled by clang 16 and earlier, ``host-x86_64-unknown-linux``, or `None` if absent.
+        """The host entry as written by clang 16 and earlier, ``host-x86_64-unknown-linux``, or `None` if absent.
 
-        In LLVM 21 and later, two readers reject the whole bundle when they find this entry. These readers are
-        clang-offload-bundler, and comgr when it unbundles compressed bundles. The runtime's lookup in plain bundles
-        accepts this entry.
+        In LLVM 21 and later, two readers reject the entire bundle if it contains this entry. These readers are
+        clang-offload-bundler, and comgr when it extracts code from compressed bundles. The runtime's lookup in plain
+        bundles accepts this entry.
         """
         return next((entry.spelling for entry in self.entries if is_short_host(entry.spelling)), None)
 
     @property
     def repeated(self) -> tuple[str, ...]:
-        """The IDs that occur more than once, as spelled."""
+        """The IDs that occur more than once, as written in the bundle."""
         counts = Counter(entry.spelling for entry in self.entries)
         return tuple(spelling for spelling, count in counts.items() if count > 1)
 
@@ -103,7 +103,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return tuple(entry.target for entry in self.entries if entry.target is not None)
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return the problems that make some or all readers refuse a bundle with a valid layout."""
+        """Return the problems that cause some or all readers to reject a bundle with a valid layout."""
         problems = []
         if not self.entries:
             problems.append("the bundle has no entries")
@@ -127,7 +127,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
 
 def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
-    """Yield the pairs of targets that LLVM's bundler refuses.
+    """Yield the pairs of targets that LLVM's bundler rejects.
 
     The bundler compares each target with the first target that has the same processor.
     """
@@ -141,9 +141,9 @@ def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, T
 def read_offload_bundle(head: Data, *, place: CodePlace, available: int | None = None) -> OffloadBundle:
     """Read the header of the bundle at the start of ``head``.
 
-    ``available`` is the maximum size of the whole bundle, if ``head`` is only its beginning. Raises `DeviceCodeError`
-    for a truncated header, more than 1024 entries, IDs that don't parse, and payloads that overlap or are outside the
-    bundle.
+    ``available`` is the maximum size of the entire bundle, if ``head`` is only its beginning. Raises `DeviceCodeError`
+    for a truncated header, more than 1024 entries, IDs that can't be parsed, and payloads that overlap or are outside
+    the bundle.
     """
     available = len(head) if available is None else available
     if len(head) < HEADER_LAYOUT.size:
@@ -196,12 +196,12 @@ def _check_layout(bundle: OffloadBundle, place: CodePlace, available: int) -> No
 
 
 def is_short_host(spelling: str) -> bool:
-    """Return whether a host entry is spelled as in clang 16 and earlier (`OffloadBundle.short_host`)."""
+    """Return whether a host entry is written as in clang 16 and earlier (`OffloadBundle.short_host`)."""
     return spelling.startswith("host-") and spelling.count("-") < _TRIPLE_DASHES
 
 
 HOST_ENTRY = "host-x86_64-unknown-linux--"
-"""The empty host entry, spelled as in clang 17 to 19; all bundlers since LLVM 15 read this spelling."""
+"""The empty host entry, written as in clang 17 to 19; all bundlers since LLVM 15 can read this form."""
 CODE_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
 """The start of an entry ID for HIP code; the target follows."""
 BUNDLE_ALIGNMENT = 4096
@@ -209,7 +209,7 @@ BUNDLE_ALIGNMENT = 4096
 
 
 class BundlePart(msgspec.Struct, frozen=True):
-    """A part of a bundle: the spelling of an entry ID, and the payload as a sequence of buffers."""
+    """A part of a bundle: the text of an entry ID, and the payload as a sequence of buffers."""
 
     spelling: str
     payload: tuple[Data, ...] = ()
@@ -218,7 +218,7 @@ class BundlePart(msgspec.Struct, frozen=True):
     def target(self) -> TargetId | None:
         """The target of the code object, or `None` for the host entry.
 
-        Raises `InputError` if the spelling isn't an entry ID.
+        Raises `InputError` if the text isn't an entry ID.
         """
         return BundleEntryId.parse(self.spelling).target
 
@@ -229,15 +229,15 @@ class BundlePart(msgspec.Struct, frozen=True):
 
 
 def spell_host(spelling: str) -> str:
-    """Return the entry ID, with a short host entry (`OffloadBundle.short_host`) spelled as in clang 17 to 19.
+    """Return the entry ID, with a short host entry (`OffloadBundle.short_host`) written as in clang 17 to 19.
 
-    The bundlers of LLVM 15 to 22 read that spelling.
+    The bundlers of LLVM 15 to 22 can read that form.
     """
     return f"{spelling.rstrip('-')}--" if is_short_host(spelling) else spelling
 
 
 def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
-    """Return ``parts`` with host entries as `spell_host` spells them, or the same tuple if nothing changes."""
+    """Return ``parts`` with the host entries that `spell_host` returns, or the same tuple if nothing changes."""
     if not any(is_short_host(part.spelling) for part in parts):
         return parts
     return tuple(BundlePart(spell_host(part.spelling), part.payload) for part in parts)
@@ -246,7 +246,7 @@ def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
 def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[Data]:
     """Yield the bytes of a plain bundle as a sequence of buffers, without copying the payloads.
 
-    The order of ``parts`` is kept, because readers use the first entry that fits.
+    The order of ``parts`` doesn't change, because readers use the first entry that matches.
     """
     header, offsets = lay_out_bundle([(part.spelling, part.size) for part in parts], alignment=alignment)
     yield memoryview(header)
@@ -266,7 +266,7 @@ def lay_out_bundle(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return the header of a plain bundle with these entries, and each payload's offset in the bundle.
 
-    An entry is a pair: the spelling of its ID and its size in bytes. LLVM's reader expects the bundle to reach at least
+    An entry is a pair: the text of its ID, and its size in bytes. LLVM's reader expects the bundle to reach at least
     the start of the last payload, even if that payload is empty.
     """
     ids = [spelling.encode("ascii") for spelling, _ in entries]

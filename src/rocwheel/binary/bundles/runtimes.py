@@ -1,7 +1,7 @@
 """Reads ``runtimes.toml``, which lists the device code that each release of ROCm's HIP runtime reads.
 
 The table lists the kinds of bundle entries, the versions of compressed bundles and code objects, generic targets, and
-kpack archives. It also lists the runtimes that libraries need by name, and the packages with a faulty runtime.
+kpack archives. It also lists the names of the runtimes that libraries need, and the packages with a faulty runtime.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Generics(str, Enum):
-    """Which code for generic targets a release uses, if the generic target covers the GPU."""
+    """The kinds of code for generic targets that a release uses, if the generic target covers the GPU."""
 
     NONE = "none"
     ANY = "any"
     FIRST = "first"
-    """Any code. In a plain bundle, the first entry that fits is used, whether generic or for the GPU itself."""
+    """Any code. In a plain bundle, the first match is used, whether it is generic or for the GPU itself."""
     SAME_FEATURES = "same-features"
     """Only code for a generic target that has every feature of the GPU."""
 
 
 class Archives(str, Enum):
-    """Which code in kpack archives a release uses."""
+    """The code in kpack archives that a release uses."""
 
     NONE = "none"
     FIRST = "first"
@@ -41,11 +41,11 @@ class Archives(str, Enum):
 
 
 class Lacking(str, Enum):
-    """Which GPUs of a machine get no code from a library's bundle because another GPU has no code in it."""
+    """The GPUs of a machine that get no code from a library's bundle because the bundle has no code for another GPU."""
 
     ALL = "all"
     LATER = "later"
-    """Those after the first GPU without code."""
+    """The GPUs after the first GPU without code."""
 
 
 class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: str
     last: str = ""
     without_generics: tuple[str, ...] = ()
-    """GPUs that the release doesn't look up generic code for."""
+    """GPUs for which the release doesn't look up generic code."""
 
 
 class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -164,7 +164,7 @@ def series_of(rocm: str) -> tuple[int, int]:
 
 
 def last_stopping_release() -> str:
-    """Return the last release that stops at the first archive that lists one of the GPUs' targets."""
+    """Return the last release that stops searching at the first archive that lists one of the GPUs' targets."""
     return next(row.last for row in reversed(releases()) if row.archives is Archives.FIRST)
 
 
@@ -180,7 +180,7 @@ def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
 
 
 def find_faults(first: str = "", last: str = "") -> tuple[RuntimeFault, ...]:
-    """Return the faults of packages with a HIP release from ``first`` to ``last``; an empty string sets no bound."""
+    """Return the faults of packages with a HIP release from ``first`` to ``last``; an empty string means no limit."""
     return tuple(fault for fault in _table().fault if _overlap(first or "0", last, fault.first, fault.last))
 
 

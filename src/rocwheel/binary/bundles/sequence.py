@@ -43,13 +43,13 @@ Linkers pad bundles to 4096 bytes, so a longer run is the result of editing.
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """A bundle, plain or compressed; ``start`` and ``size`` give its range in the surrounding data, in bytes."""
+    """A bundle, plain or compressed; ``start`` and ``size`` specify its range in the surrounding data, in bytes."""
 
     place: CodePlace
     start: int
     size: int
     plain: OffloadBundle
-    """The header of the bundle itself, or, if the bundle is compressed, the header of the plain bundle inside."""
+    """The header of the bundle itself; for a compressed bundle, the header of the plain bundle inside it."""
     compressed: CompressedBundle | None = None
 
     @property
@@ -68,7 +68,7 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.plain.targets
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return the problems that make some or all readers refuse the bundle, each with its position."""
+        """Return the problems that cause some or all readers to reject the bundle, each with its position."""
         problems = list(self.plain.find_problems())
         if self.compressed and not first_reader(self.compressed.version):
             problems.append(
@@ -85,7 +85,7 @@ class Bundle(msgspec.Struct, frozen=True):
 def read_bundle(data: Data, start: int, *, place: CodePlace) -> Bundle:
     """Read the bundle at ``start``.
 
-    Raises `DeviceCodeError` if there is no bundle or it is damaged, and for a compressed bundle that decompresses to
+    Raises `DeviceCodeError` if there is no bundle or if it is damaged, and for a compressed bundle that decompresses to
     more than `most_unpacked` allows.
     """
     rest = data[start:]
@@ -102,7 +102,7 @@ def read_bundle(data: Data, start: int, *, place: CodePlace) -> Bundle:
 
 
 def _no_bundle(rest: Data, place: CodePlace, previous: Bundle | None = None) -> DeviceCodeError:
-    """Return the error for bytes that don't start a bundle.
+    """Return the error for bytes that aren't the start of a bundle.
 
     The bytes may belong to ``previous`` if the size in its header is wrong.
     """

@@ -1,4 +1,4 @@
-"""Stores an edited bundle in place of the old one, plain or compressed, in a version that runtimes read.
+"""Stores an edited bundle in place of the old one, either plain or compressed, in a version that runtimes can read.
 
 Zeros fill the rest of the old bundle's space.
 """
@@ -55,7 +55,7 @@ _STRONGER = (
     _Strength(HIGHEST_LEVEL, 3, 2.16, 1.08),
 )
 _MUCH = 16 << 20
-"""The minimum size in bytes of code that isn't compressed again at levels that can't succeed."""
+"""The minimum size, in bytes, of code that isn't compressed again at levels that can't make it small enough."""
 _LONG = 5
 """A compression at a stronger level is announced if it takes at least this many seconds."""
 
@@ -124,7 +124,8 @@ class BundleChange(msgspec.Struct, frozen=True):
 def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | None:
     """Return the next level to try if ``level`` shrinks ``raw_size`` bytes of code to ``size``, which exceeds ``room``.
 
-    Returns `None` if no level is left. For a large amount of code, skips levels that can't save enough.
+    Returns `None` if there are no more levels. For a large amount of code, skips levels that can't reduce the size
+    enough.
     """
     stronger = [strength for strength in _STRONGER if strength.level > level]
     gains = (one.gain if index else one.step for index, one in enumerate(stronger))
@@ -133,7 +134,7 @@ def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | Non
 
 
 def announce_level(name: str, raw_size: int, level: int, size: int, room: int) -> None:
-    """Log that the code is compressed again at a stronger ``level``, and how long that takes."""
+    """Log that the code is being compressed again at a stronger ``level``, and how long that takes."""
     speed = next((strength.speed for strength in _STRONGER if strength.level >= level), _STRONGER[-1].speed)
     seconds = raw_size / speed / 1e6
     text = (
@@ -146,8 +147,8 @@ def announce_level(name: str, raw_size: int, level: int, size: int, room: int) -
 def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleChange:
     """Return the change that stores the plain bundle ``raw`` in place of the bundle in ``slot``.
 
-    Raises `NoRoomError` if the bundle doesn't fit or the runtime wouldn't read its whole header. Raises `InputError` if
-    the required runtimes don't read any version that can hold the bundle.
+    Raises `NoRoomError` if the bundle doesn't fit or the runtime wouldn't read its entire header. Raises `InputError`
+    if the required runtimes can't read any version that supports the bundle's size.
     """
     bundle = slot.bundle
     is_plain = bundle.compressed is None and not storage.compress
@@ -198,10 +199,10 @@ def _format_of(old: CompressedBundle | None, raw_size: int, storage: Storage, so
 
 
 def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
-    """Return, for a plain bundle of ``raw_size`` bytes, the header version that the most releases read.
+    """Return the header version that the most releases can read, for a plain bundle of ``raw_size`` bytes.
 
     ``rocm`` is the oldest ROCm release that must read the bundle, and ``wanted`` is a required version. Raises
-    `InputError` about ``source`` if that release doesn't read the version, or the version can't hold the size.
+    `InputError` about ``source`` if that release can't read the version, or if the version doesn't support the size.
     """
     least = 2 if raw_size < VERSION_2_LIMIT else 3
     version = least if wanted is None else wanted

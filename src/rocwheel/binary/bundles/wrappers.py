@@ -1,14 +1,14 @@
 """Reads fat binaries, which are ELF and Windows files with bundles in a section, and the wrappers of their device code.
 
 A wrapper has 24 bytes, as emitted by clang's ``CGCUDANV.cpp``: u32 magic, u32 version (1), u64 pointer to a bundle, u64
-zero. The magic is ``HIPF`` as a number, so the bytes are ``FPIH``. The magic is ``HIPK`` if the device code is in a
-kpack archive. In that case, the pointer points to a marker, and the u32 after the pointer is the index of the bundle in
-the archive. Several wrappers may point to one bundle (relocatable device code).
+zero. The magic number is the integer ``HIPF``, so the bytes are ``FPIH``. The magic is ``HIPK`` if the device code is
+in a kpack archive. In that case, the pointer points to a marker, and the u32 after the pointer is the index of the
+bundle in the archive. Several wrappers may point to one bundle (relocatable device code).
 
-In ELF files, the pointer of a wrapper is correct only after relocation: linkers may leave zeros in its place.
+In ELF files, the pointer in a wrapper is correct only after relocation: linkers may leave zeros in the pointer's field.
 
 In DLLs and programs, section names are truncated to 8 bytes. In object files, as in ELF files, the names are complete.
-A wrapper's pointer is stored in place. Base relocations only tell the loader to correct the pointer.
+The pointer in a wrapper is stored in the wrapper itself. Base relocations only tell the loader to correct the pointer.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CodeSection(msgspec.Struct, frozen=True):
 
     name: str
     address: int
-    """The address that the linker chose; in a DLL, it counts from zero, not from the image base."""
+    """The address that the linker chose; in a DLL, it doesn't include the image base."""
     offset: int
     size: int
     """The size in bytes. For a DLL, this is the size in the file. The size in memory is larger if code was removed."""
@@ -71,9 +71,9 @@ class Wrapper(msgspec.Struct, frozen=True):
 
     @property
     def leads_to(self) -> str:
-        """The target of the pointer, for messages.
+        """A description of the pointer's target, for messages.
 
-        A pointer that is below all addresses, or not in any section, has no address.
+        A pointer that is below all addresses or outside all sections has no address.
         """
         target = self.pointer.target
         return f"address {target:#x}" if target >= 0 else "another section or nowhere"
@@ -123,7 +123,7 @@ def find_elf_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper,
 
 
 def elf_code_section(sections: Iterable[ElfSection]) -> ElfSection | None:
-    """Return the section that contains device code: the last section with the name, if there are several."""
+    """Return the section that contains device code: if several sections have the name, the last of them."""
     return _last_named(sections, _BUNDLES)
 
 
@@ -150,7 +150,7 @@ PE_MARKER_NAMES: Final = frozenset({".kpackrf", ".rocm_kpack_ref"})
 """The names of the marker section; AMD's tool and rocwheel write the first name."""
 _POINTER: Final = Struct("<Q")
 _ELSEWHERE = -1
-"""The value that replaces an offset in the device code section if a pointer points elsewhere."""
+"""The value that replaces an offset in the device code section if a pointer's target isn't in that section."""
 
 
 def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
@@ -203,7 +203,7 @@ def find_pe_section(data: Data, names: Collection[str], *, name: str) -> CodeSec
 
 
 def pe_code_section(sections: Iterable[PeSection]) -> PeSection | None:
-    """Return the section that contains device code: the last section with the name, if there are several."""
+    """Return the section that contains device code: if several sections have the name, the last of them."""
     return _last_pe_section(sections, BUNDLE_NAMES)
 
 
@@ -263,11 +263,11 @@ class FatBinary(msgspec.Struct, frozen=True):
         return start
 
     def view(self, data: Data) -> Data:
-        """Return the bytes of the section, as a part of ``data``, the whole file."""
+        """Return the bytes of the section, as a part of ``data``, which is the entire file."""
         return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
 
     def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
-        """Yield every bundle in the section; each bundle's ``start`` counts from the start of the section.
+        """Yield every bundle in the section; each bundle's ``start`` is relative to the start of the section.
 
         Raises `DeviceCodeError` for damaged bundles. If ``strict``, also raises it for wrappers that don't point to a
         bundle; otherwise, `find_problems` reports those wrappers.
@@ -293,7 +293,7 @@ class FatBinary(msgspec.Struct, frozen=True):
     def find_problems(self, offsets: Iterable[int]) -> tuple[str, ...]:
         """Describe each wrapper that doesn't point to one of the bundles at the file ``offsets``.
 
-        A runtime that loads such a library crashes or refuses it.
+        A runtime that loads such a library crashes or rejects the library.
         """
         if self.is_kpacked:
             return ()
@@ -306,7 +306,7 @@ class FatBinary(msgspec.Struct, frozen=True):
 
 
 def is_host_file(data: Data) -> bool:
-    """Return whether ``data`` is a kind of file that can hold both host code and device code: 64-bit ELF or PE."""
+    """Return whether ``data`` is a kind of file that can contain both host code and device code: 64-bit ELF or PE."""
     return is_elf64(data) or is_pe64(data)
 
 

@@ -1,1 +1,1 @@
-"""Reads ELF files into values."""
+"""Reads ELF files and returns their data as values."""

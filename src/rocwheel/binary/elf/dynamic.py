@@ -83,7 +83,7 @@ class StringTable(msgspec.Struct, frozen=True):
     def path(self, source: ElfBytes, offset: int, what: str) -> str:
         """Return the path at ``offset``, which may contain any bytes.
 
-        Bytes that aren't UTF-8 are escaped in the same way as in Python's file names.
+        Bytes that aren't UTF-8 become surrogates, as in Python's file names (PEP 383).
         """
         text = source.string_bytes(self._start(source, offset, what), self.offset + self.size, what)
         return text.decode(errors="surrogateescape")
@@ -110,8 +110,8 @@ class DynamicFile(msgspec.Struct, frozen=True):
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
     """Return the dynamic section, or `None` if the file doesn't have one (static executables, object files).
 
-    Raises `ElfError` for a section that is outside the file or has no end, and for a second section, which loaders
-    would use. Also raises it if the section in memory, which loaders use, isn't the section in the file.
+    Raises `ElfError` for a section that is outside the file or has no end, and for a second section if loaders would
+    use it. Also raises it if the section in memory, which loaders use, isn't the section in the file.
     """
     segment = _dynamic_segment(source, segments)
     if segment is None:
@@ -147,7 +147,7 @@ def names_tables(source: ElfBytes, segments: Sequence[Segment]) -> bool:
     """Return whether loaders find a dynamic section with string and symbol tables, and therefore load the file.
 
     Loaders use only the program headers, and read up to ``DT_NULL``, regardless of the section's size. A file with
-    several dynamic sections counts as loadable, even though linkers don't produce such files.
+    several dynamic sections is considered loadable, even though linkers don't produce such files.
     """
     found = [segment.address for segment in segments if segment.type == PT_DYNAMIC and segment.file_size]
     return len(found) > 1 or any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)

@@ -1,4 +1,4 @@
-"""Reads an ELF file's header facts (System V ABI, gABI), notes, and build traits.
+"""Reads facts from an ELF file's header (System V ABI, gABI), its notes, and traits of its build.
 
 The readers access only the bytes that they need. A note is u32 name size, u32 content size, u32 kind, then the name and
 the content, each padded to 4 or 8 bytes.
@@ -130,9 +130,9 @@ class ElfTraits(msgspec.Struct, frozen=True):
     """Traits of a dynamically linked file."""
 
     exports: frozenset[bytes] = frozenset()
-    """The strong symbols, without versions, that other libraries in the process can bind to.
+    """The strong symbols, without versions, that other libraries in the process can be bound to.
 
-    Excludes objects of other libraries that the loader copies into a program.
+    Objects of other libraries that the loader copies into a program are excluded.
     """
     linkage: Linkage = Linkage()
     """Every symbol that the file defines or references, with its version."""
@@ -255,7 +255,7 @@ class Elf(msgspec.Struct, frozen=True):
     filtees: tuple[Filtee, ...] = ()
     rpath: str | None = None
     runpath: str | None = None
-    """The RUNPATH. Bytes that aren't UTF-8 are escaped as they are in Python's file names (``surrogateescape``)."""
+    """The RUNPATH. Bytes that aren't UTF-8 become surrogates, as in Python's file names (``surrogateescape``)."""
     version_needs: tuple[VersionNeed, ...] = ()
     version_definitions: tuple[str, ...] = ()
     imports_dlopen: bool = False
@@ -295,7 +295,7 @@ class Elf(msgspec.Struct, frozen=True):
 
     @property
     def realigned(self) -> tuple[Segment, ...]:
-        """The segments. Any segment that glibc before 2.35 refuses is corrected, if possible."""
+        """The segments. Any segment that glibc versions before 2.35 refuse to map is corrected, if possible."""
         return self.segments if self.misaligned is None else realigned(self.segments, is_program=False)
 
     @property
@@ -307,12 +307,12 @@ class Elf(msgspec.Struct, frozen=True):
 def read_elf(data: Buffer, *, name: str) -> Elf:
     """Read the facts of a 64-bit little-endian ELF file; ``name`` identifies the file in errors.
 
-    Section headers are read only to recognize detached debug information. So a file yields the same facts if it is
-    stripped or has no section headers.
+    Section headers are read only to recognize detached debug information. Therefore, the facts are the same if the file
+    is stripped or has no section headers.
 
-    Raises `ElfError` if the file isn't 64-bit little-endian ELF, or is truncated or damaged. All users of the SONAME
-    convert it to a file name. So `ElfError` is also raised if the SONAME is empty, is ``.`` or ``..``, or contains a
-    slash.
+    Raises `ElfError` if the file isn't 64-bit little-endian ELF, or is truncated or damaged. All code that uses the
+    SONAME converts it to a file name. So `ElfError` is also raised if the SONAME is empty, is ``.`` or ``..``, or
+    contains a slash.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)
@@ -350,7 +350,7 @@ def _read(source: ElfBytes) -> Elf:
 def _is_detached_debug(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> bool:
     """Return whether a file has only debug information, according to both its sections and its program headers.
 
-    Loaders ignore sections, so the program headers must agree.
+    Loaders ignore sections, so the program headers must show the same.
     """
     return is_detached_debug(read_section_table(source, header)) and not names_tables(source, segments)
 

@@ -175,7 +175,7 @@ def _check_table(source: ElfBytes, entry: str, offset: int, number: int, entry_s
 def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
     """Read the program headers. Callers check that the segments are inside the file (`mapping.require_contents`).
 
-    Raises `ElfError` for a table outside the file, and for a segment beyond the address space.
+    Raises `ElfError` for a table outside the file, and for a segment that extends beyond the address space.
     """
     size = header.segment_count * SEGMENT_LAYOUT.size
     table = source.read(header.segments_offset if size else 0, size, "the program header table")
@@ -265,7 +265,8 @@ def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str
 def is_detached_debug(sections: Iterable[ElfSection]) -> bool:
     """Return whether the file has only detached debug information for a program (``objcopy --only-keep-debug``).
 
-    Such a file keeps the program headers of its program, but only the notes from the data that the headers describe.
+    Such a file contains the program headers of its program, but of the data that the headers describe, it contains only
+    the notes.
     """
     loaded = [section.type for section in sections if section.flags & SHF_ALLOC]
     return bool(loaded) and all(kind in {SHT_NOBITS, SHT_NOTE} for kind in loaded)

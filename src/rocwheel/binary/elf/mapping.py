@@ -35,9 +35,9 @@ PAGES: Final = {EM_AARCH64: 1 << 16, EM_PPC64: 1 << 16}
 
 _UNRESERVABLE: Final = {EM_X86_64: 1 << 46}
 _UNRESERVABLE_ELSEWHERE: Final = 1 << 47
-"""The first alignment that doesn't fit the address space, except on x86-64.
+"""The smallest alignment that is too large for the address space, except on x86-64.
 
-Processes have 2**47 addresses on x86-64 and 2**48 on other machines.
+Processes have 2**47 bytes of address space on x86-64 and 2**48 on other machines.
 """
 
 _PAGE: Final = 1 << 12
@@ -83,14 +83,14 @@ def _require_order(source: ElfBytes, loaded: Sequence[Segment]) -> None:
 
 
 def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment | None:
-    """Return the first loaded segment that glibc before `ANY_ALIGNMENT` refuses, or `None` if there is no such segment.
+    """Return the first loaded segment that glibc before `ANY_ALIGNMENT` refuses to map, or `None` if glibc can map all.
 
     Patchelf 0.18 creates such segments.
 
     Those glibc releases require an alignment that is a multiple of the page size and that divides the difference
-    between the address and the offset. Later releases require this only for the page size. Kernels, which load
-    programs, and musl never check the alignment. A library that a kernel can also start, such as ``libc.so.6``, isn't a
-    program here, because glibc also loads it.
+    between the address and the offset. For later releases, it is sufficient if the page size divides this difference.
+    Kernels, which load programs, and musl never check the alignment. A library that a kernel can also start, such as
+    ``libc.so.6``, isn't a program here, because glibc also loads it.
     """
     if is_program:
         return None
@@ -122,9 +122,9 @@ def find_small_pages(segments: Iterable[Segment], machine: int) -> Segment | Non
 def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segment, ...]:
     """Return the segments with an alignment that every glibc accepts: the largest that the file offset allows.
 
-    Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay unchanged if the
-    whole file would lose alignment. Later glibc releases load the file at a multiple of the largest alignment, and the
-    file's data might need that.
+    Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay unchanged if the file
+    as a whole would lose alignment. Later glibc releases load the file at a multiple of the largest alignment, which
+    the file's data might need.
     """
     if is_program:
         return segments
@@ -148,7 +148,7 @@ def _alignment(segments: Iterable[Segment]) -> int:
 
 
 def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
-    """Raise `ElfError` if a loaded segment reaches beyond the end of the file, or takes over pages of another segment.
+    """Raise `ElfError` if a loaded segment extends beyond the end of the file, or replaces pages of another segment.
 
     Loaders map each segment over earlier segments. So at an address in both segments, the bytes in memory differ from
     the first segment's bytes in the file.
@@ -171,7 +171,7 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
 
 
 def _takes_pages(before: Segment, segment: Segment) -> bool:
-    """Return whether a segment takes over pages of a lower segment that have different contents or are zeros (bss)."""
+    """Return whether a segment replaces pages of a lower segment that have different contents or are zeros (bss)."""
     has_zeros = any(one.memory_size > one.file_size for one in (before, segment))
     if segment.address < before.memory_end and has_zeros:
         return segment.memory_size > 0
@@ -180,11 +180,11 @@ def _takes_pages(before: Segment, segment: Segment) -> bool:
 
 
 def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
-    """Return the file offset of ``address``, and the file offset where its segment ends.
+    """Return the file offset of ``address``, and the file offset of the end of its segment.
 
     An address may be outside all segments, but on a page that a segment maps. In that case, the returned end is the end
-    of the contiguous mapping. In files that patchelf 0.15 to 0.18 changed twice, tables reach that far. Raises
-    `ElfError` if no segment maps the address from the file.
+    of the contiguous mapping. In files that patchelf 0.15 to 0.18 changed twice, tables extend that far. Raises
+    `ElfError` if no segment maps data from the file at the address.
     """
     loaded = load_segments(segments)
     for segment in loaded:
@@ -202,8 +202,9 @@ def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, wha
 def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size: int, what: str) -> tuple[int, int]:
     """Return the file offset of a table, and how many bytes from that offset are identical in memory and in the file.
 
-    The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap. Those bytes are
-    the rest of a page, or a segment that continues where this one ends. Patchelf 0.14 creates such segments.
+    The identical bytes end with the segment, unless ``size`` bytes don't fit into it and more bytes follow without a
+    gap. Those bytes are the rest of a page, or a segment that continues where this one ends. Patchelf 0.14 creates such
+    segments.
     """
     loaded = load_segments(segments)
     offset, end = find_offset(source, loaded, address, what)
@@ -215,8 +216,8 @@ def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size
 def read_memory(source: ElfBytes, segments: Iterable[Segment], address: int, size: int) -> bytes:
     """Return up to ``size`` bytes at ``address`` as loaders see them, until the first page that no segment maps.
 
-    Use this function for files whose segments may overlap. Each segment is mapped over the earlier segments in the
-    program header table, and its bytes beyond the file are zeros.
+    Use this function for files whose segments may overlap. Each segment is mapped over the segments that precede it in
+    the program header table, and its bytes beyond the file are zeros.
     """
     start = address // _PAGE * _PAGE
     near = [one for one in load_segments(segments) if _first_page(one) < address + size and _pages_end(one) > start]
@@ -248,9 +249,9 @@ def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
 
 
 def _mapped_end(source: ElfBytes, loaded: Sequence[Segment], offset: int, address: int) -> int:
-    """Return the end of the file range from ``offset`` that is in memory from ``address``, as a file offset.
+    """Return the file offset where the range that starts at ``offset``, and is mapped at ``address``, ends in memory.
 
-    They end where zeros (bss), or a segment from another part of the file, take over the page.
+    The range ends where zeros (bss), or a segment from another part of the file, replace the page.
     """
     bias = address - offset
     end, limit = address, source.size + bias

@@ -1,7 +1,7 @@
 """Collects changes to an ELF file, namely section tables and writes that must not overlap, into one patch.
 
-dwz and other tools expect the headers of loaded sections before all other headers. References to a section by its
-number are updated: ``sh_link``, ``sh_info``, the number of the section name table, and symbols.
+dwz and other tools require that the headers of loaded sections precede all other headers. References to a section by
+its number are updated: ``sh_link``, ``sh_info``, the number of the section name table, and symbols.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ class SectionTable(msgspec.Struct, frozen=True):
 def order_sections(
     sections: Sequence[ElfSection], names: int, *, added: Sequence[ElfSection] = (), gone: Sequence[ElfSection] = ()
 ) -> SectionTable:
-    """Put loaded sections before other sections, and ``added``, which are also loaded, after the loaded sections.
+    """Return loaded sections first, then the sections in ``added``, which are also loaded, and then other sections.
 
-    Otherwise, the order doesn't change. The sections in ``gone`` are left out.
+    Otherwise, the order doesn't change. The sections in ``gone`` are omitted.
     """
     kept = [number for number, section in enumerate(sections) if section not in gone]
     loaded = [number for number in kept if number == 0 or sections[number].flags & SHF_ALLOC]
@@ -143,6 +143,6 @@ def order_sections(
 
 
 def require_plain_numbers(source: ElfBytes, sections: Sequence[ElfSection]) -> None:
-    """Raise `ElfError` if a file has section groups or too many sections, so that they can't be renumbered."""
+    """Raise `ElfError` if a file has section groups or too many sections, so that its sections can't be renumbered."""
     if len(sections) + 1 >= _RESERVED or any(s.type in {SHT_SYMTAB_SHNDX, _SHT_GROUP} for s in sections):
         raise ElfError(source.name, f"{len(sections)} sections, or section groups", expected="a linked file")

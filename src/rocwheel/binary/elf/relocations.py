@@ -40,7 +40,7 @@ _POINTER: Final = Struct("<Q")
 INFO_AT, _ADDEND_AT = 8, 16
 _SYMBOL_VALUE_AT = 8
 _RELR_SPAN = 63
-"""The number of words that a bitmap in a RELR table covers."""
+"""The number of words to which a bitmap in a RELR table applies."""
 _ABSOLUTE = {EM_PPC64: 38, EM_X86_64: 1, EM_AARCH64: 257}
 _KINDS, _MOST_OVERLAP = {SHT_SYMTAB, SHT_DYNSYM, SHT_RELA, SHT_RELR}, 2
 _MOST_LOADED = 256
@@ -55,8 +55,8 @@ class Pointer(msgspec.Struct, frozen=True):
 
     ``target`` is the address that the pointer contains; in a relocatable file, it is an offset in the section that the
     pointer refers to. ``stored_at`` is the file offset of the 8 bytes that determine ``target`` (an addend, or the
-    pointer itself). If a symbol determines it instead, ``stored_at`` is `None`, and ``named_at`` is the file offset of
-    the relocation that refers to the symbol.
+    pointer itself). If a symbol determines ``target`` instead, ``stored_at`` is `None`, and ``named_at`` is the file
+    offset of the relocation that refers to the symbol.
     """
 
     target: int
@@ -76,8 +76,8 @@ def pack_relative(machine: int, target: int) -> bytes | None:
 def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
     """Return the numbers of the dynamic symbols whose objects the loader copies into a program (``R_X86_64_COPY``).
 
-    The program has the space for such an object, so the program defines the symbol. But the whole process shares one
-    object.
+    The space for such an object is in the program, so the program defines the symbol. However, the entire process
+    shares a single object.
     """
     address, size = file.table.value(_DT_RELA), file.table.value(_DT_RELASZ)
     kind = _COPY.get(machine)
@@ -123,10 +123,10 @@ def resolve_pointers(
 
 
 def _tables(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[ElfSection]:
-    """Yield the tables of symbols and relocations; raise `ElfError` if the tables are so large that they must overlap.
+    """Yield the tables of symbols and relocations; raise `ElfError` if they are so large that they must overlap.
 
-    The check counts the bytes of the tables, and the pointers that RELR tables cover. Eight bytes in a RELR table can
-    represent 63 pointers.
+    The check counts the bytes of the tables and the pointers that RELR tables represent. Eight bytes in a RELR table
+    can represent 63 pointers.
     """
     total = pointers = 0
     for table in sections:
@@ -184,7 +184,7 @@ def iter_addresses(
 ) -> Iterator[Pointer]:
     """Yield every address in ``target`` that a shared library stores in symbols and in relocated locations.
 
-    Doesn't find the addresses in instructions, which are relative to the instruction. Raises `ElfError` for damaged
+    Addresses in instructions aren't found, because they are relative to the instruction. Raises `ElfError` for damaged
     tables.
     """
     loaded = _few_loaded(source, segments)
@@ -205,7 +205,7 @@ def iter_addresses(
 
 
 def _few_loaded(source: ElfBytes, segments: Sequence[Segment]) -> Sequence[Segment]:
-    """Return the loaded segments; raise `ElfError` if there are too many to search for each pointer."""
+    """Return the loaded segments; raise `ElfError` if there are too many segments to search them for each pointer."""
     loaded = load_segments(segments)
     if len(loaded) > _MOST_LOADED:
         expected = f"at most {_MOST_LOADED}; linkers create fewer than ten"
@@ -225,7 +225,7 @@ def iter_relocated(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator
 def _addends_in(
     source: ElfBytes, header: Header, segments: Sequence[Segment], table: ElfSection, target: ElfSection
 ) -> Iterator[Pointer]:
-    """Yield the addends of relocations, and the relocated location itself if a linker wrote the same address there."""
+    """Yield the addends of relocations, and the relocated location itself if a linker wrote the same address to it."""
     relative = _RELATIVE.get(header.machine)
     rows = _read_relocations(source, table)
     start, stop = target.address, target.address + target.size

@@ -60,8 +60,8 @@ def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int,
 class SymbolNames:
     """The dynamic string table, read once, for symbol names.
 
-    Linkers let names share their endings, so the total size of all names can be a few times the size of the table. In a
-    damaged file, symbols may begin at every byte of one long name and take up gigabytes.
+    Linkers let names share their endings, so the total size of all names can be several times the size of the table. In
+    a damaged file, symbols may begin at every byte of one long name and therefore take up gigabytes.
     """
 
     def __init__(self, file: DynamicFile) -> None:
@@ -75,7 +75,7 @@ class SymbolNames:
     def at(self, start: int) -> bytes:
         """Return the name that begins at ``start``, up to its NUL byte or the end of the table.
 
-        Raises `ElfError` if the names are longer in total than is possible in a valid table of this size.
+        Raises `ElfError` if the total size of the names exceeds what is possible in a valid table of this size.
         """
         end = self._strings.find(b"\0", start)
         text = self._strings[start:] if end < 0 else self._strings[start:end]
@@ -83,7 +83,7 @@ class SymbolNames:
         return text
 
     def spend(self, size: int) -> None:
-        """Count the bytes of a name; raise `ElfError` at the same limit as `at`."""
+        """Add the bytes of a name to the total; raise `ElfError` at the same limit as `at`."""
         self._left -= size
         if self._left < 0:
             found = f"symbol names that reuse the {len(self)} bytes of the string table too many times"
@@ -120,7 +120,7 @@ class SymbolReader:
         )
 
     def weak_names(self) -> frozenset[bytes]:
-        """Return the names of weak or unique definitions: inline code that most users have their own copy of."""
+        """Return the names of weak or unique definitions: inline code of which most users have a separate copy."""
         names = SymbolNames(self._file)
         return frozenset(
             names.at(name)
@@ -143,8 +143,8 @@ class SymbolReader:
     def symbols(self) -> Iterator[tuple[int, ...]]:
         """Yield the fields of each symbol: name, info, visibility, section, value, size.
 
-        If the file doesn't record the number of symbols, all data up to the next table counts as symbols. In that case,
-        a few invalid symbols may follow the last symbol.
+        If the file doesn't record the number of symbols, all data up to the next table is treated as symbols. In that
+        case, a few invalid symbols may follow the last symbol.
         """
         offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):
@@ -164,9 +164,9 @@ class SymbolReader:
         return offset, count
 
     def _count(self, address: int, room: int) -> int:
-        """Return the count from the hash table or, without a count, the number of symbols before the next table.
+        """Return the number from the hash table or, if it has no number, the number of symbols before the next table.
 
-        A GNU hash table has no count: it may be empty, and it omits symbols that are only referenced.
+        A GNU hash table doesn't record the number: it may be empty, and it omits symbols that are only referenced.
         """
         table = self._file.table.value(DT_HASH)
         if table is not None:
@@ -194,14 +194,14 @@ class VersionNeed(msgspec.Struct, frozen=True, order=True):
 
 
 class SymbolVersion(msgspec.Struct, frozen=True):
-    """The meaning of a version index: a version needed from ``library``, or a defined version if that name is empty."""
+    """The meaning of a version index: a version needed from ``library``, or a defined version if that is empty."""
 
     name: str
     library: str = ""
 
 
 def _bounded(method: Callable[[VersionReader], Iterator[_Item]]) -> Callable[[VersionReader], Iterator[_Item]]:
-    """Stop reading a table whose chains overlap and would take too long to follow."""
+    """Stop reading a table in which chains overlap and would take too long to follow."""
 
     @wraps(method)
     def bounded(reader: VersionReader) -> Iterator[_Item]:
@@ -226,7 +226,7 @@ class VersionReader:
         return tuple(VersionNeed(self._name(library), self._name(version)) for library, version in self.need_offsets())
 
     def definitions(self) -> tuple[str, ...]:
-        """Return the versions that the file defines, in order, without the base version, which names the file."""
+        """Return the versions that the file defines, in order, without the base version, which is the file's name."""
         return tuple(self._name(offset) for flags, offset in self.definition_offsets() if not flags & _BASE_DEFINITION)
 
     def by_index(self) -> dict[int, SymbolVersion]:
@@ -270,7 +270,7 @@ class VersionReader:
             yield from self._walk(offset, self._file.table.value(count) or 0, layout)
 
     def _walk(self, offset: int, count: int, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Follow ``count`` structures, each of which ends with the distance to the next structure (0 at the end)."""
+        """Iterate over ``count`` structures, each ending with the distance to the next structure (0 at the end)."""
         if count > _MOST_VERSIONS:
             raise ElfError(
                 self.source.name, f"{count} entries in a version table", expected=f"at most {_MOST_VERSIONS}"
@@ -314,13 +314,13 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
     references: tuple[SymbolReference, ...] = ()
     """The symbols that the file references but doesn't define, except weak references, which may stay undefined."""
     has_versions: bool = True
-    """Whether the symbols have version indices (``DT_VERSYM``), even if only for references."""
+    """Whether the symbols have version indices (``DT_VERSYM``), even if only references have them."""
 
     def defines(self, reference: SymbolReference) -> bool:
-        """Return whether the loader binds a reference to this file, following glibc's ``elf/dl-lookup.c``.
+        """Return whether the loader binds a reference to a symbol in this file, following glibc's ``elf/dl-lookup.c``.
 
-        A reference with a version matches the same version and symbols without versions. A reference without a version
-        matches the default version.
+        A reference with a version matches symbols with the same version and symbols without versions. A reference
+        without a version matches symbols with the default version.
         """
         name = reference.name.encode()
         if name in self.definitions:
@@ -332,7 +332,7 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _default_names(self) -> frozenset[bytes]:
-        """The names that have a default version; avoids a search through all versions, which can be thousands."""
+        """The names that have a default version; avoids searching through all versions, which can be thousands."""
         parts = (definition.rpartition(b"@@") for definition in self.definitions)
         versions = set(self.versions)
         return frozenset(name for name, mark, version in parts if mark and version in versions)
@@ -369,7 +369,7 @@ class _Reading:
         return Linkage(frozenset(definitions), tuple(versions), unmet, has_versions=bool(self._indices))
 
     def _version(self, number: int) -> tuple[SymbolVersion | None, bool]:
-        """Return the version of a symbol, and whether only references to that version bind to the symbol."""
+        """Return the version of a symbol, and whether only references to that version are bound to the symbol."""
         index = self._indices[number] if number < len(self._indices) else 0
         version = self._versions.get(index & ~_HIDDEN_VERSION)
         # A reference without a version also binds to the oldest version, because it was linked before other versions

@@ -4,9 +4,9 @@ The table is MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md
 example, the rest of a section may follow a marker. So the reader finds the end of the value first, and msgspec decodes
 the bytes before that end.
 
-The table maps ``binary#index`` and a target to an ordinal, the number of a code object in the archive. Several keys may
-share an ordinal. Readers use ``compression_scheme``, ``gfx_arches``, ``toc``, and the positions of the code objects,
-and ignore all other keys.
+The table maps ``binary#index`` and a target to an ordinal, the number of a code object in the archive. Several keys can
+have the same ordinal. Readers use ``compression_scheme``, ``gfx_arches``, ``toc``, and the positions of the code
+objects, and ignore all other keys.
 
 ======  =============================================================================================
 offset  what
@@ -61,7 +61,7 @@ _SIZES = dict(
         strict=True,
     )
 )
-"""The number of bytes after the first byte of values with a fixed size: nil, bool, float, uint, int, fixext."""
+"""The number of bytes that follow the first byte of values with a fixed size: nil, bool, float, uint, int, fixext."""
 _LENGTHS = {lead + n: (1 << n, more) for lead, more in ((0xC4, 0), (0xC7, 1), (0xD9, 0)) for n in range(3)}
 """The size of the length field of bin, ext, and str, and the number of extra bytes for the type of an ext."""
 _CONTAINERS = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
@@ -83,7 +83,7 @@ def value_end(data: bytes, start: int, place: CodePlace) -> int:
 
 
 def _step(data: bytes, position: int, place: CodePlace) -> tuple[int, int]:
-    """Return the position after a value's head, or after all of a simple value, and how many values it contains."""
+    """Return the position after a value's header, or after an entire simple value, and how many values it contains."""
     lead = data[position]
     position += 1
     if lead < 0x80 or lead >= 0xE0:
@@ -110,7 +110,7 @@ def _number(data: bytes, position: int, width: int) -> int:
 
 
 def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[str, msgspec.Raw]:
-    """Return the still-encoded values of a map, keyed by name; ``what`` describes the map in messages.
+    """Return the values of a map, still encoded, keyed by name; ``what`` describes the map in messages.
 
     Raises `KpackError` for other values, keys that aren't strings, repeated keys, and too many keys.
     """
@@ -153,16 +153,16 @@ _MOST_INDEX_DIGITS = 10
 
 
 class Scheme(str, Enum):
-    """The storage format of an archive's code objects; readers don't know any other schemes."""
+    """The storage format of an archive's code objects; readers don't support any other schemes."""
 
     NONE = "none"
     """Uncompressed."""
     ZSTD = "zstd-per-kernel"
-    """Each code object in its own zstd frame."""
+    """Each code object is in a separate zstd frame."""
 
 
 class KernelKey(msgspec.Struct, frozen=True, order=True):
-    """The key for a runtime's lookup: the host file's kernel name, the index in the wrapper, and a target."""
+    """The key that a runtime looks up: the host file's kernel name, the index in the wrapper, and a target."""
 
     binary: str
     index: int
@@ -192,7 +192,7 @@ class Toc(msgspec.Struct, frozen=True):
 
     fields: dict[str, msgspec.Raw]
     size: int
-    """The size of the map in bytes, without any data after it."""
+    """The size of the map in bytes, excluding any data after it."""
     scheme: Scheme
     targets: tuple[str, ...]
 
@@ -247,7 +247,7 @@ def read_toc(data: bytes, place: CodePlace) -> Toc:
 
 
 def split_key(key: str) -> tuple[str, int | None]:
-    """Return the kernel name and the index from a key, or the whole key and `None` for a key from other software."""
+    """Return the kernel name and the index from a key, or the entire key and `None` for a key from other software."""
     binary, mark, digits = key.rpartition("#")
     is_index = mark and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_INDEX_DIGITS
     if not is_index or str(int(digits)) != digits or int(digits) >= 1 << 32:
@@ -260,7 +260,7 @@ SIZE = struct.Struct("<I")
 FRAME_LIMIT = CONTAINER_LIMIT
 """The maximum number of frames that AMD's runtime accepts."""
 _FIRST = 64
-"""The offset where all known writers start the frames, after the number of frames and the first frame's size."""
+"""The offset at which all known writers start the frames, after the number of frames and the first frame's size."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WHOLE_LIMIT = 1 << 32
 """The limit in AMD's runtime on the total size of all frames, in bytes."""
@@ -278,7 +278,7 @@ def begins_with_frames(data: Data) -> bool:
 
 
 def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob, ...]:
-    """Return the positions of the frames, in ordinal order; raise `KpackError` if they disagree with the table."""
+    """Return the positions of the frames, in ordinal order; raise `KpackError` if they don't match the table."""
     start, stop = _frames_place(toc, CodePlace(name, toc_offset), toc_offset)
     frames = _frame_size(data, start)
     if frames > FRAME_LIMIT:
@@ -358,9 +358,9 @@ TOC_LIMIT = 64 << 20
 
 
 class KpackEntry(msgspec.Struct, frozen=True):
-    """A code object under one of its lookup keys; sizes are in bytes, and ``size`` is the decompressed size.
+    """A code object with one of its lookup keys; sizes are in bytes, and ``size`` is the decompressed size.
 
-    ``index`` is `None` if other software uses its own key format; then ``binary`` is the whole key.
+    ``index`` is `None` if other software uses a different key format; in that case, ``binary`` is the entire key.
     """
 
     binary: str
@@ -379,7 +379,7 @@ class KpackEntry(msgspec.Struct, frozen=True):
 
 
 class KpackArchive(msgspec.Struct, frozen=True, dict=True):
-    """An archive: its table fields, its code objects' positions, and problems that some readers have with it."""
+    """An archive: its table fields, the positions of its code objects, and problems that some readers have with it."""
 
     name: str
     targets: tuple[str, ...]
@@ -391,12 +391,12 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
     toc_offset: int
     problems: tuple[str, ...] = ()
     trailing: int = 0
-    """The number of bytes after the table of contents; some readers reject such an archive."""
+    """The number of bytes after the table of contents; some readers reject an archive with such bytes."""
 
     def find(self, binary: str, index: int, target: str) -> KpackEntry | None:
         """Return the code object with exactly this key and target, as a runtime would look it up.
 
-        Runtimes also require that the archive lists the target.
+        Runtimes also require that the target is in the archive's list of targets.
         """
         return self._by_key.get((f"{binary}#{index}", target)) if target in self.targets else None
 
@@ -486,7 +486,7 @@ def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[Kp
 
 
 def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: CodePlace) -> Iterator[str]:
-    """Yield problems that this reader accepts, but that make other readers refuse the archive or miss an entry."""
+    """Yield problems that this reader accepts, but that make other readers reject the archive or overlook an entry."""
     if rest := size - place.offset - toc.size:
         yield f"{place}: {count(rest, 'byte')} after the table of contents, which some readers reject"
     if size > ARCHIVE_LIMIT:
@@ -507,9 +507,9 @@ KERNEL_LIMIT = 1 << 30
 def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int | None = None) -> Iterator[Data]:
     """Yield a code object of ``archive``, whose bytes are ``data``, in pieces of a few megabytes.
 
-    Raises `KpackError` if the code object is damaged or its size differs from the table, no later than after the last
-    piece. In that case, discard the earlier pieces. The pieces never exceed the size in the table. A code object of
-    more than ``limit`` bytes is refused before the first piece.
+    Raises `KpackError` if the code object is damaged or its size differs from that in the table, no later than after
+    the last piece. In that case, discard the earlier pieces. The total size of the pieces never exceeds the size in the
+    table. A code object of more than ``limit`` bytes is refused before the first piece.
     """
     place = CodePlace(archive.name, entry.offset)
     if limit is not None and entry.size > limit:
@@ -542,7 +542,7 @@ def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size:
 def read_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int = KERNEL_LIMIT) -> memoryview:
     """Return a complete code object; raise the same errors as `iter_kernel`, including for more than ``limit`` bytes.
 
-    Memory use grows only with the actual data, regardless of the declared size.
+    Memory use grows only with the actual data, regardless of the size that the table declares.
     """
     code = bytearray()
     for piece in iter_kernel(data, archive, entry, limit=limit):

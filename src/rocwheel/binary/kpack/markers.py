@@ -1,14 +1,14 @@
-"""Reads and writes markers, which specify the archives with a split host file's code, and finds those archives.
+"""Reads and writes markers, which specify the archives that contain a split host file's code, and finds those archives.
 
-A marker is a MessagePack map with ``kernel_name``, the file's name in archives, and ``kpack_search_paths``. Readers
-begin at the target of a wrapper, look at no more than 64 KiB, and stop at the end of the map. So several markers can
-share one section. The first map contains the other maps, under a key that readers ignore. The whole section is one
-value, because some readers refuse any data after the value. Three more ignored keys help to join the host file and its
-archives again. They contain the bundle's entry IDs, checksums of the code sizes, and whether the bundle was compressed.
-The checksums reveal archives from another build.
+A marker is a MessagePack map with ``kernel_name``, which is the file's name in archives, and ``kpack_search_paths``.
+Readers begin at the target of a wrapper, look at no more than 64 KiB, and stop at the end of the map. So several
+markers can share one section. The first map contains the other maps, under a key that readers ignore. The entire
+section is one value, because some readers reject any data after the value. Three more ignored keys contain data for
+joining the host file and its archives again. Their values are the bundle's entry IDs, checksums of the code sizes, and
+whether the bundle was compressed. The checksums reveal archives that are from a different build.
 
-AMD's tool from mid-2026 numbers the units in each archive, and skips units without the archive's target. Wrappers
-number all units.
+AMD's tool from mid-2026 numbers the units in each archive separately, and skips units that have no code for the
+archive's target. Wrappers, in contrast, number all units.
 """
 
 from __future__ import annotations
@@ -70,23 +70,23 @@ class Marker(msgspec.Struct, frozen=True):
     kernel_name: str
     search_paths: tuple[str, ...]
     entries: tuple[str, ...] = ()
-    """The IDs of the bundle's entries before the code was split off, in order; empty if the IDs weren't stored."""
+    """The IDs of the bundle's entries before the code was removed, in order; empty if the IDs weren't stored."""
     checks: tuple[int, ...] = ()
-    """The `check_sizes` value for each entry's code; empty if the values weren't stored."""
+    """The `check_sizes` value for the code of each entry; empty if the values weren't stored."""
     compressed: bool = False
-    """Whether the bundle was compressed; false if the marker doesn't say."""
+    """Whether the bundle was compressed; false if the marker doesn't contain this information."""
 
 
 def check_sizes(sizes: Iterable[tuple[int, int]]) -> int:
-    """Return a checksum for one bundle entry, of pairs of a unit's index and its code size."""
+    """Return a checksum for one bundle entry, based on pairs of a unit's index and its code size."""
     return zlib.crc32(b"".join(struct.pack("<IQ", *pair) for pair in sorted(sizes)))
 
 
 def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
     """Return the content of a section with all ``markers`` (at least one), and each marker's offset in the section.
 
-    Raises `KpackError` for markers that some reader refuses: without a search path, with more than 32 search paths,
-    with long paths, or with a total of more than 64 KiB.
+    Raises `KpackError` for markers that at least one reader rejects: without a search path, with more than 32 search
+    paths, with long paths, or with a total of more than 64 KiB.
     """
     raise_all("markers", list(_find_problems(markers)))
     first, *others = markers
@@ -152,7 +152,7 @@ def read_marker(data: Data, *, place: CodePlace) -> Marker:
 
 
 class FoundFile(NamedTuple):
-    """A file that a search path refers to, and the target for the placeholder (empty if there is no placeholder)."""
+    """A file that a search path refers to, and the target that replaces the placeholder (can be empty)."""
 
     path: Path
     target: str
@@ -162,7 +162,7 @@ def find_archives(folder: Path, search_path: str) -> tuple[FoundFile, ...]:
     """Return the files that a search path of a library in ``folder`` refers to, in order, for all targets.
 
     A path is absolute, or relative to the library's real folder. The first `PLACEHOLDER` represents any target ID, with
-    or without features. AMD's runtime reads a second placeholder literally.
+    or without features. AMD's runtime treats a second placeholder as literal text.
     """
     place = str(folder.resolve() / search_path)
     if PLACEHOLDER not in search_path:
@@ -173,14 +173,14 @@ def find_archives(folder: Path, search_path: str) -> tuple[FoundFile, ...]:
 
 
 def leads_to(place: str, path: str) -> bool:
-    """Return whether ``place`` refers to ``path`` for any target in its `PLACEHOLDER`."""
+    """Return whether the path ``place`` refers to ``path`` for any target in its `PLACEHOLDER`."""
     return target_at(place, path) is not None
 
 
 def target_at(place: str, path: str) -> str | None:
-    """Return the target that turns ``place`` into ``path``, or `None` if ``path`` doesn't match.
+    """Return the target with which ``place`` becomes ``path``, or `None` if ``path`` doesn't match.
 
-    The target is empty if ``place`` has no `PLACEHOLDER`.
+    The target is empty if ``place`` contains no `PLACEHOLDER`.
     """
     before, placeholder, behind = place.partition(PLACEHOLDER)
     if not placeholder:
@@ -202,11 +202,11 @@ Unit = TypeVar("Unit", bound="Hashable")
 def match_units(
     kernels: Mapping[Unit, frozenset[str]], reference: Mapping[Unit, frozenset[str]]
 ) -> dict[Unit, Unit] | None:
-    """Return each code object's true unit, keyed by the unit it is stored under, or `None` if the result is ambiguous.
+    """Return each code object's true unit, keyed by the unit under which it is stored, or `None` if ambiguous.
 
     ``kernels`` contains the kernel names of each code object. ``reference`` contains the kernel names of all units,
-    from a target that has code for all units. The result is ambiguous if two units have the same kernels, or a code
-    object's kernels match no unit.
+    based on a target that has code for all of them. The result is ambiguous if two units have the same kernels, or a
+    code object's kernels match no unit.
     """
     units: dict[frozenset[str], Unit] = {}
     for unit, names in reference.items():
@@ -227,18 +227,18 @@ class SplitUnit(msgspec.Struct, frozen=True):
 
 
 class SplitLibrary(msgspec.Struct, frozen=True):
-    """A host file whose code is in archives. Each wrapper has a unit; wrappers of one bundle have equal units."""
+    """A host file whose code is in archives. Each wrapper has a unit; wrappers that share a bundle have equal units."""
 
     name: str
     units: tuple[SplitUnit, ...]
 
 
 def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
-    """Return the references of ``data`` to archives, or `None` for a file that has no code or contains all its code.
+    """Return the references from ``data`` to archives, or `None` for a file that has no code or contains all its code.
 
-    A file with detached debug information has empty sections for wrappers, and so has no references. Raises
-    `KpackError` for mixed kinds of wrappers, and for pointers and markers that runtimes can't use. Raises `ElfError`
-    for damaged files.
+    In a file with detached debug information, the sections for wrappers are empty, so the file has no references.
+    Raises `KpackError` for mixed kinds of wrappers, and for pointers and markers that runtimes can't use. Raises
+    `ElfError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or not any(wrapper.is_kpack for wrapper in fat.wrappers):
@@ -257,7 +257,7 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
 
 
 def find_split_library(data: Data, *, name: str) -> SplitLibrary | None:
-    """Return the result of `read_split_library`, or `None` if a file can't hold both host code and device code."""
+    """Return the result of `read_split_library`, or `None` if a file can't contain both host code and device code."""
     return read_split_library(data, name=name) if is_host_file(data) else None
 
 

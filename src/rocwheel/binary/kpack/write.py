@@ -79,10 +79,10 @@ class ArchiveSettings(msgspec.Struct, frozen=True):
 
 
 def compress_kernel(code: Data, scheme: Scheme, level: int = DEVICE_CODE_LEVEL) -> Data:
-    """Return a code object as stored in this scheme; suitable for worker threads.
+    """Return a code object in the form in which this scheme stores it; suitable for worker threads.
 
-    Identical input produces identical output. Frames have a checksum, because the format itself has no checksum that
-    reveals damage.
+    Identical input produces identical output. Frames have a checksum, because the archive format itself has no checksum
+    that reveals damage.
     """
     if scheme is Scheme.NONE:
         return code
@@ -94,7 +94,7 @@ def _frame_options(level: int) -> dict[int, int]:
 
 
 class KernelMeter:
-    """Measures the zstd size of a code object that arrives in pieces, to within a few bytes of `compress_kernel`."""
+    """Measures the zstd size of a code object that arrives in pieces, accurate to a few bytes of `compress_kernel`."""
 
     def __init__(self, size: int, level: int = DEVICE_CODE_LEVEL) -> None:
         """Start measuring a code object of ``size`` bytes."""
@@ -108,7 +108,7 @@ class KernelMeter:
             self._made += len(self._encoder.compress(part))
 
     def finish(self) -> int:
-        """Return the size of the frame. Call this method after you add all bytes."""
+        """Return the size of the frame. Call this method after all bytes have been added."""
         return self._made + len(self._encoder.flush())
 
 
@@ -131,7 +131,7 @@ class BlobWriter:
     def add(self, stored: Data) -> int:
         """Write a code object in the form that `compress_kernel` returns, and return its ordinal.
 
-        Raises `KpackError` if the archive would be too large for a reader, or have too many code objects.
+        Raises `KpackError` if the archive would be too large for a reader or contain too many code objects.
         """
         if len(self._blobs) == FRAME_LIMIT:
             raise KpackError(
@@ -191,7 +191,7 @@ class KpackWriter:
         self._is_finished = False
 
     def add(self, keys: Iterable[KernelKey], stored: Data, size: int) -> int:
-        """Write a code object of ``size`` bytes, in the form that `compress_kernel` returns, under all of ``keys``.
+        """Write a code object of ``size`` bytes, as returned by `compress_kernel`, and record it under all of ``keys``.
 
         Returns its ordinal. Raises `KpackError` for a repeated key, an empty code object, and an uncompressed code
         object of the wrong size.
@@ -259,7 +259,7 @@ def _count_unnamed(archive: KpackArchive) -> int:
 
 
 def unnamed_remark(archive: KpackArchive) -> str:
-    """Return a remark about code objects that were left out because they have no key, or an empty string."""
+    """Return a remark about code objects that were omitted because they have no key, or an empty string."""
     unnamed = _count_unnamed(archive)
     return f"left out {count(unnamed, 'code object')} that no key refers to" if unnamed else ""
 
@@ -269,7 +269,7 @@ def selected_fields(
 ) -> dict[str, msgspec.Raw | object]:
     """Return the ``fields`` of an old table, adapted to ``archive``, which is all or part of the old archive.
 
-    Entries keep their other values, including unknown keys.
+    The other values in entries, including unknown keys, don't change.
     """
     ordinals = {(entry.key, entry.target): entry.ordinal for entry in archive.entries}
     table: dict[str, dict[str, object]] = {}
@@ -308,10 +308,10 @@ def recompress_archive(
 ) -> int:
     """Write the archive ``data`` to ``file``, store code objects according to ``storing``, and return their total size.
 
-    ``archive`` is the parsed archive, or a part of it (`select_entries`). The table keeps everything else, including
-    unknown keys. ``progress`` advances by the decompressed size of each code object. At any time, 64 MiB of code
-    objects, or one larger code object, is in memory. The output doesn't depend on the executor. Code objects without a
-    key are left out (`unnamed_remark`). Raises `KpackError` for damaged code objects.
+    ``archive`` is the parsed archive, or a part of it (`select_entries`). Everything else in the table, including
+    unknown keys, doesn't change. ``progress`` advances by the decompressed size of each code object. At any time, 64
+    MiB of code objects, or one larger code object, is in memory. The output doesn't depend on the executor. Code
+    objects without a key are omitted (`unnamed_remark`). Raises `KpackError` for damaged code objects.
     """
     place = CodePlace(archive.name, archive.toc_offset)
     toc = read_toc(bytes(load(data[archive.toc_offset :])), place)
@@ -341,16 +341,16 @@ def _convert(data: Data, archive: KpackArchive, entry: KpackEntry, storing: Stor
 
 
 ENTRY_RESERVE = 256
-"""The maximum size of an entry in addition to its code: table entries for three keys, padding, and the frame size."""
+"""The maximum space for an entry in addition to its code: table entries for three keys, padding, and the frame size."""
 
 
 def assign_shards(units: Sequence[Mapping[str, int]], *, limit: int = ARCHIVE_LIMIT) -> tuple[int, ...]:
-    """Return the archive number for each of ``units``, counted from 0.
+    """Return the archive number for each of ``units``, starting at 0.
 
-    A unit is code that must stay together, such as all code of a host file. It maps each target to its size in bytes in
-    the archive for that target, including `ENTRY_RESERVE` for each code object. The n-th archives of all targets belong
-    together, under one group name. Units keep their order, and an archive is filled before the next archive begins.
-    Raises `KpackError` for a unit that doesn't fit into any archive.
+    A unit is code that must stay together, such as all code of a host file. A unit maps each target to its size in
+    bytes in the archive for that target, including `ENTRY_RESERVE` for each code object. The n-th archives of all
+    targets belong together and have the same group name. The order of the units doesn't change, and each archive is
+    filled before the next archive begins. Raises `KpackError` for a unit that doesn't fit into any archive.
     """
     shards: list[int] = []
     filled: Counter[str] = Counter()

@@ -4,12 +4,13 @@ The version layout follows "PE Format", section "The .rsrc Section", and Microso
 debug directory layout follows "PE Format", section "The .debug Section".
 
 For the checksum, the file is read as 16-bit numbers, with zeros in place of the checksum itself. The checksum is the
-sum of these numbers, with carries added at the lower end, plus the size of the file. This sum is equivalent to the sum
-modulo 65535. So if some bytes change, the checksum changes by the difference between their sums. The loader verifies
-the checksum only for drivers. Linkers other than GNU ld usually leave a zero, which means that there is no checksum.
+sum of these numbers, with each carry added to the lowest bit, plus the size of the file. This sum is equivalent to the
+sum modulo 65535. So if some bytes change, the checksum changes by the difference between their sums. The loader
+verifies the checksum only for drivers. Linkers other than GNU ld usually leave a zero, which means that there is no
+checksum.
 
 The certificate layout follows "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows
-Authenticode Portable Executable Signature Format". This module doesn't verify the signer.
+Authenticode Portable Executable Signature Format". This module doesn't verify the identity of the signer.
 """
 
 from __future__ import annotations
@@ -172,12 +173,12 @@ class RunningChecksum:
         self._sum -= _sum_of(data[at : at + CHECKSUM.size], at)
 
     def change(self, replacement: Replacement) -> None:
-        """Account for a replaced range of the file outside the checksum."""
+        """Update the checksum for a replaced range of the file; the range must be outside the checksum."""
         self._sum -= _sum_of(self._data[replacement.start : replacement.stop], replacement.start)
         self._sum += _sum_of(replacement.content(self._data), replacement.start)
 
     def value(self, size: int) -> int:
-        """Return the checksum of the current file, which has ``size`` bytes."""
+        """Return the checksum of the file in its current state, with a size of ``size`` bytes."""
         # A sum with carries is zero only if all bytes are zero, and a file begins with MZ.
         return (self._sum % _MODULUS or _MODULUS) + size
 
@@ -196,7 +197,7 @@ def _words(data: bytes) -> int:
     """Return the sum of 16-bit numbers, modulo 65535.
 
     Because 65536 is 1 modulo 65535, a long number is congruent to the sum of its 16-bit parts. Processing 64 KiB at a
-    time takes a ninth of the time that dividing one large number would take.
+    time takes one ninth of the time that is necessary for dividing one large number.
     """
     return sum(int.from_bytes(data[at : at + _STEP], "little") for at in range(0, len(data), _STEP)) % _MODULUS
 
@@ -218,7 +219,7 @@ _ENTRY_SIZE: Final = 8
 _ALIGNMENT: Final = 8
 _PIECE: Final = 4 << 20
 _HASHES: Final = ("sha256", "sha1", "sha384", "sha512")
-"""The algorithms that signers use, most common first."""
+"""The hash algorithms that signers use, most common first."""
 _MOST_CERTIFICATES: Final = 64
 """The limit on the number of certificates. Signing tools append only one."""
 

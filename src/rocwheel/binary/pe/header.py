@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PeError(InputError):
-    """An error for a DLL or program that is damaged, has an unsupported class, or lacks the required data."""
+    """An error for a DLL or program that is damaged, has an unsupported class, or lacks required data."""
 
 
 class PeBytes(BoundedBytes):
@@ -94,7 +94,7 @@ class PeHeader(msgspec.Struct, frozen=True):
     machine: int
     is_dll: bool
     is_linked: bool
-    """Whether the linker resolved all references (``IMAGE_FILE_EXECUTABLE_IMAGE``); the loader refuses other files."""
+    """Whether the linker resolved all references (``IMAGE_FILE_EXECUTABLE_IMAGE``); the loader rejects other files."""
     image_base: int
     entry: int
     section_alignment: int
@@ -111,7 +111,7 @@ class PeHeader(msgspec.Struct, frozen=True):
     sections_offset: int
     section_count: int
     strings_offset: int
-    """The file offset of the names that don't fit into a section header, or 0 if there are no such names."""
+    """The file offset of the names that are too long for a section header, or 0 if there are no such names."""
 
     @property
     def checksum_offset(self) -> int:
@@ -119,13 +119,13 @@ class PeHeader(msgspec.Struct, frozen=True):
         return self.optional_offset + _CHECKSUM_AT
 
     def directory(self, which: PeDirectory) -> DirectoryEntry | None:
-        """Return a data directory, or `None` if it is missing or empty; imports and exports don't need a size."""
+        """Return a data directory, or `None` if it is missing or empty; imports and exports don't require a size."""
         entry = self.directories[which] if which < len(self.directories) else None
         return entry if entry and entry.address and (entry.size or which in _UNSIZED) else None
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The identity of any PE file, 32-bit or 64-bit: its machine, and whether it is a DLL."""
+    """The identity of a 32-bit or 64-bit PE file: its machine, and whether it is a DLL."""
 
     machine: int
     is_dll: bool
@@ -144,7 +144,7 @@ def read_identity(source: PeBytes) -> Identity:
 
 
 def _has_runtime(source: PeBytes, at: int, size: int, *, is_wide: bool) -> bool:
-    """Return whether the data directories, right after the fields of the optional header, include .NET's table."""
+    """Return whether the data directories, which follow the fields of the optional header, include .NET's table."""
     table = _OPTIONAL.size if is_wide else _OPTIONAL32_SIZE
     entry = table + PeDirectory.RUNTIME * _ENTRY.size
     if size < entry + _ENTRY.size:
@@ -282,10 +282,10 @@ class Image:
         self.sections = sections
 
     def offset_of(self, address: int, what: str) -> tuple[int, int]:
-        """Return the file offset of an address, and the end of the byte range that is loaded with that address.
+        """Return the file offset of an address, and the end of the range of bytes that are loaded together with it.
 
-        If sections overlap, the first section in the table takes precedence. Raises `PeError` if the file loads nothing
-        at the address.
+        If sections overlap, the first section in the table takes precedence. Raises `PeError` if nothing from the file
+        is loaded at the address.
         """
         starts, holders = self._places
         at = bisect_right(starts, address) - 1
@@ -303,7 +303,7 @@ class Image:
 
     @cached_property
     def _places(self) -> tuple[list[int], list[PeSection | None]]:
-        """The ascending addresses where a different section takes effect, with that section (`None` in gaps)."""
+        """The ascending addresses at which a different section takes effect, with that section (`None` in gaps)."""
         places = list(_first_sections(self.sections))
         return [start for start, _ in places], [section for _, section in places]
 
@@ -331,9 +331,10 @@ class Image:
 
 
 def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
-    """Yield each address where a different section becomes the first with bytes in the file, and that section.
+    """Yield each address at which a different section becomes the first one with bytes in the file, and that section.
 
-    This takes n log n steps, because a header may declare 65535 sections, and tables can have a million addresses.
+    This function needs n log n steps, because a header may declare 65535 sections, and tables can have a million
+    addresses.
     """
     spans = [(one.address, one.address + one.file_size, number) for number, one in enumerate(sections) if one.file_size]
     waiting = sorted(spans, reverse=True)

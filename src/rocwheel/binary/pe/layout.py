@@ -1,8 +1,8 @@
-"""Finds faults in the layout of a Portable Executable that make Windows refuse the file or tools distrust it.
+"""Finds faults in the layout of a Portable Executable that cause Windows to reject the file or tools to distrust it.
 
 The rules are from Microsoft's "PE Format", sections "Optional Header Windows-Specific Fields", "Section Table", and
 "The Attribute Certificate Table". Linkers follow these rules. Tools that edit a finished file, for example, to remove
-device code, may break them.
+device code, may break these rules.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _IS_CODE: Final = 0x2000_0020
 
 
 class FaultKind(str, enum.Enum):
-    """The kind of rule that a file breaks."""
+    """The kind of rule that a file violates."""
 
     LAYOUT = "layout"
-    """The loader refuses the file, or reads a table outside the sections."""
+    """The loader rejects the file, or reads a table outside the sections."""
     CHECKSUM = "checksum"
     SIGNATURE = "signature"
     SIZE = "size"
@@ -61,7 +61,7 @@ class LayoutFault(msgspec.Struct, frozen=True):
 def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -> tuple[LayoutFault, ...]:
     """Return the layout faults of a file with the facts ``pe``; ``name`` identifies the file in errors.
 
-    If ``whole``, compare a nonzero checksum and a signature with all bytes of the file.
+    If ``whole``, compare a nonzero checksum and a signature with the contents of the entire file.
     """
     with viewing(data) as view:
         source = PeBytes(view, name)
@@ -80,7 +80,7 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
 
 
 def find_loader_faults(image: Image) -> tuple[str, ...]:
-    """Return why the loader refuses an image or reads a missing table; each text completes "the file ..."."""
+    """Return why the loader rejects an image or reads a missing table; each text completes "the file ..."."""
     if (number := image.header.section_count) > _MOST_SECTIONS:
         return (f"has {number} sections, but Windows loads files with at most {_MOST_SECTIONS}",)
     memory = (*_header_faults(image), *_section_faults(image), *_entry_faults(image))
@@ -112,7 +112,7 @@ def _section_faults(pe: Image) -> Iterator[str]:
 
 
 def _file_faults(pe: Image) -> Iterator[str]:
-    """Yield faults in the file offsets: sections must be aligned, after the headers, and must not overlap."""
+    """Yield faults in the file offsets: sections must be aligned, come after the headers, and not overlap."""
     unit = max(pe.header.file_alignment, 1)
     held = [section for section in pe.sections if section.file_size]
     for section in held:
@@ -146,7 +146,7 @@ def _entry_faults(pe: Image) -> Iterator[str]:
 
 
 def _debug_faults(pe: Image) -> Iterator[str]:
-    """Yield each debug directory entry whose file offset and address disagree."""
+    """Yield each debug directory entry whose file offset and address don't match."""
     if found := debug_directory_fault(pe.header):
         yield f"has {found}, which is damaged: the limit is {MOST_DEBUG_ENTRIES}"
         return
@@ -173,7 +173,7 @@ def _checksum_fault(data: Data, pe: Pe) -> str:
 
 
 def _memory(section: PeSection) -> int:
-    """Return a section's size in memory. If a linker recorded 0, this is the size in the file."""
+    """Return a section's size in memory. If a linker recorded 0, the result is the size in the file."""
     return section.memory_size or section.file_size
 
 

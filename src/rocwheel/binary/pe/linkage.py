@@ -2,7 +2,8 @@
 
 The layouts follow "PE Format", sections "The .edata Section", "The .idata Section", "Delay-Load Import Tables", and
 "The .reloc Section". The .reloc section has one block for each page of 4096 bytes. A block has a header of u32 address
-and u32 size, and a u16 for each location. The upper four bits are the kind, and the rest is the offset in the page.
+and u32 size, and a u16 for each location. The upper four bits are the kind of the relocation, and the rest is the
+offset in the page.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ORDINAL: Final = Struct("<H")
 _MOST = 1 << 20
 """The maximum number of names that a DLL exports or functions that a file imports.
 
-This limit stops reading if a table contains a loop.
+This limit ends the reading of a table that contains a loop.
 """
 
 
@@ -105,7 +106,7 @@ _BY_ORDINAL = 1 << 63
 _HINT = 2
 _ADDRESS = 0x7FFFFFFF
 _USES_ADDRESSES = 1
-"""A flag in a delay-load descriptor. Without it, fields count from zero, not from the image base (Visual C++ 6)."""
+"""A flag in a delay-load descriptor. Without it, fields are absolute, not relative to the image base (Visual C++ 6)."""
 
 
 class ImportedDll(msgspec.Struct, frozen=True):
@@ -211,7 +212,7 @@ _KIND_SHIFT, _OFFSET = 12, 0xFFF
 def iter_pointers(image: Image) -> Iterator[tuple[int, int]]:
     """Yield the file offset of each 64-bit pointer that the loader corrects, and the address in the pointer.
 
-    The address is relative to the image base. Raises `PeError` for damaged tables, and for pointers that have no bytes
+    The address is relative to the image base. Raises `PeError` for damaged tables, and for pointers whose bytes aren't
     in the file.
     """
     directory = image.header.directory(PeDirectory.RELOCATIONS)

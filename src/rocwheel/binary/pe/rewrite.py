@@ -1,7 +1,7 @@
-"""Changes Windows DLLs and programs in place, and changes the sizes of sections.
+"""Changes Windows DLLs and programs in place, and changes the sizes of their sections.
 
 Nothing moves in memory. File offsets occur in the section headers, the COFF header (for symbols), the entries of the
-debug directory, and the data directory for certificates. A file with certificates is refused: any change makes the
+debug directory, and the data directory for certificates. A file with certificates is rejected: any change makes the
 certificates invalid, and only the signer can sign the file again.
 """
 
@@ -37,7 +37,7 @@ _LARGEST_NUMBER = (1 << 32) - 1
 _HIGHEST_BASE = (1 << 64) - (1 << 33)
 """The highest image base. Above it, there is room for any image with 32-bit addresses, and for a section after it."""
 _RELOCATIONS_AT = 24
-"""The position in a section header of the four fields for relocations and line numbers, which images don't have."""
+"""The position, in a section header, of the four fields for relocations and line numbers, which images don't use."""
 _RELOCATIONS_SIZE = 12
 _STEP = 1 << 20
 
@@ -64,7 +64,7 @@ class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
     sections: tuple[PeSection, ...]
     """All new sections, in header order, still with their old offsets."""
     changes: tuple[tuple[int, int], ...] = ()
-    """Pairs of an offset and the number of bytes inserted there (or removed, if negative).
+    """Pairs of an offset and the number of bytes that are inserted there (or removed, if negative).
 
     The numbers are multiples of the file alignment.
     """
@@ -72,7 +72,7 @@ class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
     """The content of all inserted bytes, at new offsets."""
     writes: tuple[Replacement, ...] = ()
     placed: tuple[tuple[str, int], ...] = ()
-    """New offsets of sections, by name, if they don't follow from their old offsets."""
+    """New offsets of sections, keyed by name, if they don't follow from the old offsets."""
 
 
 def require_unsigned(name: str, header: PeHeader) -> None:
@@ -95,11 +95,11 @@ def has_room_for_section(image: Image) -> bool:
 
 
 def require_movable(image: Image) -> None:
-    """Raise `FixedFileError` for a file whose parts can't be moved, because something might depend on them.
+    """Raise `FixedFileError` for a file whose parts can't be moved because something might depend on their positions.
 
-    Such files are signed, have headers that the loader would refuse, or have fields that images don't have. Others
-    begin at the end of memory, or have debug information outside the file. The rest have bytes after the last section
-    that no header mentions, such as an archive. Raises `PeError` for damage.
+    Such files may be signed, have headers that the loader would reject, or use fields that images don't normally use.
+    They may also begin at the end of the address space, or have debug information outside the file. They may also have
+    bytes after the last section that no header mentions, such as an archive. Raises `PeError` for damaged files.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)
@@ -152,7 +152,7 @@ def sections_end(image: Image) -> int:
 
 
 def _symbol_tables(image: Image) -> tuple[int, int]:
-    """Return the start of the symbols, and the end of the string table after them.
+    """Return the start of the symbols, and the end of the string table that follows them.
 
     The first four bytes of the string table are its size.
     """
@@ -168,8 +168,8 @@ def _symbol_tables(image: Image) -> tuple[int, int]:
 def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
     """Return the patch that applies ``rewrite`` to ``image``, whose bytes are ``data``, and corrects the checksum.
 
-    Callers must first check `require_movable`, and `has_room_for_section` for each added section. Raises `PeError` for
-    a damaged debug directory, and for tables that overlap.
+    Callers must first call `require_movable`, and `has_room_for_section` for each added section. Raises `PeError` for a
+    damaged debug directory, and for tables that overlap.
     """
     moves = OffsetMoves.of(rewrite.changes)
     moved = sorted([*rewrite.content, *moves.iter_moved(image.source.size)], key=lambda piece: piece.start)
@@ -251,7 +251,7 @@ def edited_image(data: Data, patch: FilePatch, *, name: str) -> FilePatch:
 
 
 def write_edited_image(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, name: str) -> None:
-    """Write the image ``data`` with ``replacements``, which keep its size, to the start of ``file``.
+    """Write the image ``data`` with ``replacements``, which don't change its size, to the start of ``file``.
 
     Each replacement is released after it is written; the checksum is written last. Raises the same errors as
     `edited_image`.
@@ -268,7 +268,7 @@ def write_edited_image(file: IO[bytes], data: Data, replacements: Iterable[Repla
 
 
 class _Changes:
-    """Counts changes as they pass through, and updates the checksum for each change."""
+    """Counts changes while yielding them, and updates the checksum for each change."""
 
     def __init__(self, header: PeHeader, name: str, checksum: RunningChecksum | None) -> None:
         self._header, self._name, self._checksum = header, name, checksum

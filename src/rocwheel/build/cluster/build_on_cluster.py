@@ -130,7 +130,10 @@ class SharedFolder:
         return str(self._dist_dir.resolve())
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other builds out of the folder. Entering raises `WorkError` if another build is writing to it."""
+        """Prevent other builds from writing to the folder.
+
+        Entering raises `WorkError` if another build is writing to it.
+        """
         return locked_folder(self._dist_dir, timeout=0)
 
     def prepare(self) -> tuple[str, ...]:
@@ -350,7 +353,7 @@ class _WheelJobs:
 
 
 def _name(members: Sequence[PlacedMember]) -> str:
-    """Return the name for a group of members in messages, based on the group's first member."""
+    """Return the name that messages use for a group of members, based on the group's first member."""
     first = members[0]
     name = first.name
     if isinstance(first.member, FileMember):
@@ -363,7 +366,7 @@ _TASK = 32 << 20
 _STORED_TASK = 128 << 20
 """The number of bytes in a task whose members are not deflated."""
 _LEAST = 64 << 10
-"""The minimum cost that counts for a file, in bytes, because many small files also take time."""
+"""The minimum cost assumed for a file, in bytes, because many small files also take time."""
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -371,7 +374,7 @@ class Unit(msgspec.Struct, frozen=True):
 
     members: tuple[PlacedMember, ...]
     spans: tuple[Span, ...] = ()
-    """The spans of a single member, with one task for each span; empty for members that are packed whole."""
+    """The spans of a single member, with one task for each span; empty for members that are packed as a whole."""
 
 
 def _record_count(unit: Unit) -> int:
@@ -405,9 +408,9 @@ def divide_wheel(members: Iterable[PlacedMember], level: int) -> Iterator[Unit]:
 
 
 def _spans(placed: PlacedMember, task: int) -> tuple[Span, ...]:
-    """Return the spans that a member is split into, or an empty tuple if the member is packed whole.
+    """Return the spans that a member is split into, or an empty tuple if the member is packed as a whole.
 
-    The size after edits is not yet known, so the last span has no end.
+    The size after edits is not yet known, so the last span is open-ended.
     """
     member, size = placed.member, planned_size([placed.member])
     encoding = stream_format(member)

@@ -1,6 +1,6 @@
 """Implements a cluster with Dask. Only this module imports Dask.
 
-Futures are dropped as soon as their jobs are done. Otherwise, if a worker is lost, Dask would repeat finished jobs
+Futures are released as soon as their jobs are done. Otherwise, if a worker is lost, Dask would repeat finished jobs
 whose futures are still referenced.
 """
 
@@ -120,7 +120,7 @@ class DaskCluster:
 
     @property
     def under_way(self) -> int:
-        """The number of submitted jobs whose answers have not been taken."""
+        """The number of submitted jobs whose answers have not been collected."""
         return len(self._jobs)
 
     def check_pythons(self) -> None:

@@ -50,7 +50,10 @@ _BEGINNING = "exchange:"
 """The path prefix of each file in an exchange. No real path starts with this prefix."""
 _INPUTS = "/inputs/"
 _PROBE = "probes/client"
-"""The name of a probe object. It has its own folder, because the folder of the exchange is locked during the build."""
+"""The name of a probe object.
+
+The object has a separate folder, because the folder of the exchange is locked during the build.
+"""
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -95,7 +98,7 @@ class Exchange(msgspec.Struct, frozen=True):
         self.store().put(_chunk(_parted(path)[1], number), data, create=False)
 
     def put_member(self, wheel: int, unit: int, placed: PlacedMember) -> str:
-        """Store a member under the numbers of its wheel and unit, and return the name of the stored object."""
+        """Store a member, identified by its wheel and unit numbers, and return the name of the stored object."""
         name = f"members/{wheel}-{unit}"
         self.store().put(name, msgspec.msgpack.encode(placed), create=False)
         return name
@@ -244,9 +247,9 @@ def shared_inputs(wheels: Iterable[PlannedWheel], staging: Staging) -> dict[str,
 
 
 def require_same(wheel: PlannedWheel, staging: Staging) -> None:
-    """Raise `ChangedFileError` if an input of a wheel has changed, and `WorkError` if an input is gone.
+    """Raise `ChangedFileError` if an input of a wheel has changed, and `WorkError` if an input no longer exists.
 
-    Workers compare only the size and time, which look the same on all machines. This machine listed the files and knows
+    Workers compare only the size and time, which look the same on all machines. This machine listed the files and has
     their full stamps.
     """
     for path, stamp in sorted(shared_inputs([wheel], staging).items()):

@@ -40,7 +40,7 @@ def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Itera
 
     Cancels pending jobs at the end of the block. ``warn`` receives a warning if this machine would do the ``work``
     faster without the cluster. Raises `InputError` if the cluster can't be reached or has no workers, `VersionError` or
-    `ProblemsError` for workers that differ, and `WorkError` if Dask is missing.
+    `ProblemsError` if workers would not produce the same bytes, and `WorkError` if Dask is missing.
     """
     try:
         from rocwheel.build.cluster.dask_cluster import opened

@@ -54,7 +54,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """The bytes of a piece that belong to one member."""
+    """The bytes of a piece that are part of one member."""
 
     size: int
     opening: tuple[str, int, int, int] | None

@@ -37,9 +37,9 @@ class Job(msgspec.Struct, frozen=True):
     function: Callable[..., Any]
     arguments: tuple[object, ...]
     tag: Any = None
-    """A value that identifies the job for the caller. It stays on this machine."""
+    """A value that identifies the job for the caller. This value is never sent to workers."""
     parts: tuple[Job, ...] = ()
-    """Jobs that together have the same effect, each with less input; empty if the job can't be split."""
+    """Smaller jobs that together have the same effect; empty if the job can't be split."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Cluster(Protocol):
-    """Workers on several machines. The cluster drops an answer after the caller takes it."""
+    """Workers on several machines. The cluster discards an answer after the caller collects it."""
 
     @property
     def address(self) -> str:
@@ -65,7 +65,7 @@ class Cluster(Protocol):
 
     @property
     def under_way(self) -> int:
-        """The number of submitted jobs whose answers have not been taken."""
+        """The number of submitted jobs whose answers have not been collected."""
 
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
         """Call a function on every worker. Return each worker's result or exception, keyed by worker.
@@ -79,7 +79,7 @@ class Cluster(Protocol):
     def take(self) -> Answer:
         """Wait for the next finished job, and return its answer.
 
-        Raises `WorkError` if the scheduler or all workers are gone.
+        Raises `WorkError` if the scheduler is unreachable or all workers are lost.
         """
 
 
@@ -161,7 +161,8 @@ def worker_facts() -> WorkerFacts:
 def check_workers(answers: Mapping[str, Any]) -> None:
     """Compare the workers' answers from `worker_facts` with the facts about this process.
 
-    Raises `VersionError` for a worker that differs, or `ProblemsError` for several workers.
+    Raises `VersionError` for a worker that would not produce the same bytes, or `ProblemsError` for several such
+    workers.
     """
     here = worker_facts()
     problems = [problem for worker, answer in sorted(answers.items()) for problem in _problems(worker, answer, here)]

@@ -79,7 +79,7 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
 
 
 def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
-    """Raise `InputError` if the existing selector supports GPUs that the new one would lose."""
+    """Raise `InputError` if the existing selector supports GPUs that the new one would not support."""
     if not target.exists():
         return
     try:
@@ -145,7 +145,7 @@ def _compare_on(first: Selector, other: Selector, place: Place) -> Iterator[Inpu
 def _pins(selector: Selector, place: Place) -> dict[str, str]:
     """Return the version specifiers that the extras require, keyed by extra and distribution.
 
-    Requirements that refuse a GPU are skipped, because they depend on the other selectors.
+    Requirements that exist only to reject a GPU are skipped, because they depend on the other selectors.
     """
     rows = ((extra, text) for extra, pairs in selector.info["EXTRAS"].items() for text, on in pairs if place.meets(on))
     found = ((extra, item) for extra, text in rows for item in readable_requirements([text]) if not is_refusing(item))
@@ -303,7 +303,7 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     extras: dict[str, list[str]]
     """The requirements of each extra."""
     refused: dict[str, list[str]]
-    """The targets that extras refuse, keyed by the extra's prefix before the target."""
+    """The targets that extras reject, keyed by the part of the extra's name before the target."""
     others: dict[str, Any]
     """Literals that are only for this place, in the order that selectors use."""
 
@@ -355,7 +355,7 @@ def _families_at(place: Place, selectors: Sequence[Selector]) -> dict[str, list[
 def _united_extras(
     place: Place, selectors: Sequence[Selector], selected: Iterable[str]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the requirements of extras that are not for a single GPU, and the targets that other extras refuse."""
+    """Return the requirements of extras that are not for a single GPU, and the targets that other extras reject."""
     fixed: dict[str, dict[str, None]] = {}
     refused: dict[str, list[str]] = {prefix: [] for prefix in selected}
     for one in selectors:
@@ -365,7 +365,7 @@ def _united_extras(
 
 
 def _plain_extras(place: Place, selector: Selector, refused: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the extras that are not for a single GPU. Append the targets that other extras refuse to ``refused``."""
+    """Yield the extras that are not for a single GPU. Append the targets that other extras reject to ``refused``."""
     of_gpus = set(_gpu_extras(selector))
     for extra, rows in selector.info["EXTRAS"].items():
         if any(map(is_refusing, readable_requirements([requirement for requirement, _ in rows]))):

@@ -44,7 +44,10 @@ class Place(msgspec.Struct, frozen=True, order=True):
         return f"sys_platform == '{self.platform}'{machine}"
 
     def meets(self, marker: str) -> bool:
-        """Return whether a marker that uses only these two values is true here. An empty marker is always true."""
+        """Return whether a marker that uses only these two values is true for this place.
+
+        An empty marker is always true.
+        """
         environment = {"sys_platform": self.platform, "platform_machine": self.machine}
         return not marker or Marker(marker).evaluate(environment)
 

@@ -71,7 +71,7 @@ def check_complete(
 ) -> None:
     """Raise `ProblemsError` if required packages have no files, or if expected targets have no packages.
 
-    The error also lists paths that two packages would own, and files whose path is also a folder.
+    The error also lists paths that would belong to two packages, and files whose path is also a folder.
     """
     problems = [
         *_missing_packages(root, recipe, layout, placed),
@@ -86,7 +86,7 @@ def check_complete(
 def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
     """Raise `ProblemsError` if these artifacts lack packages that the selector for both platforms requires.
 
-    Raises `InputError` if the selector requires no package, but needs one.
+    Raises `InputError` if the recipe's selector must require a package but doesn't.
 
     The builds for both platforms write the same selector. So it requires the same packages, regardless of each build's
     artifacts.
@@ -108,7 +108,7 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
 
 
 def _check_required(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
-    """Raise `InputError` if the selector requires no package, but needs one."""
+    """Raise `InputError` if the recipe's selector must require a package but doesn't."""
     selector = basis.recipe.selector
     if selector.requires:
         return
@@ -344,8 +344,8 @@ def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning
     """Yield a warning for each artifact that the recipe prefers or takes but that doesn't exist.
 
     A recipe may list artifacts that only other builds have. So an artifact that the recipe takes is reported only if
-    the built-in recipe doesn't list it. In addition, an artifact with a similar name, or one that the recipe doesn't
-    list, must exist.
+    the built-in recipe doesn't list it. A further condition is that an artifact with a similar name, or one that the
+    recipe doesn't list, exists.
     """
     known = {text for name in catalog.artifacts for text in (name.name, str(name))}
     for row in recipe.prefer:

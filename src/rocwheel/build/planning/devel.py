@@ -76,9 +76,8 @@ def _devel_tar(
 class DevelTar:
     """Decides the contents of each path in the devel tree.
 
-    A file that a runtime package ships becomes a symlink to that file across site-packages, relative to the symlink's
-    folder. Other names of a shared library become symlinks to its SONAME. Other symlinks stay unchanged, and all other
-    entries are files.
+    A file that a runtime package ships becomes a relative symlink to that file elsewhere in site-packages. Other names
+    of a shared library become symlinks to its SONAME. Other symlinks stay unchanged, and all other entries are files.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class DevelTar:
     def mirror(self, package: PlacedPackage, paths: Iterable[str]) -> None:
         """Add links to more files of a runtime package. ``paths`` are relative to the package's prefix.
 
-        These links replace links for other names of libraries.
+        These links take precedence over links for other names of libraries.
         """
         for path in paths:
             self._shipped[path] = self._mirrored[path] = package
@@ -149,7 +148,7 @@ class DevelTar:
 
 
 LINKS_NAME = "_links.json"
-"""The name of a file next to the archive. It lists the paths in the expanded tree whose files are elsewhere."""
+"""The name of a file next to the archive. That file lists the paths in the expanded tree whose files are elsewhere."""
 _MOST_ROWS = 1_000_000
 """The maximum number of links.
 
@@ -165,10 +164,10 @@ class LostLink(msgspec.Struct, frozen=True):
     link: str
     """The path of the symlink itself, relative to the tree.
 
-    It differs from ``path`` if a link points to the symlink's folder.
+    This path differs from ``path`` if a link points to the symlink's folder.
     """
     reason: str
-    """The reason, as words that follow "a symlink"."""
+    """The reason, phrased to follow the words "a symlink"."""
 
 
 class PartedLinks(msgspec.Struct, frozen=True):
@@ -218,7 +217,7 @@ def _below(root: str, path: str) -> str:
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A path in the expanded tree, the path that it points to so far, and the links that were followed."""
+    """A path in the expanded tree, the path that it resolves to so far, and the links that were followed."""
 
     place: str
     path: str
@@ -263,9 +262,9 @@ class _Site:
                 stack += [_Place(f"{here.place}/{name}", f"{folder}{name}", here.crossed) for name in names]
 
     def _cross(self, at: _Place) -> tuple[_Place, tuple[str, str] | None]:
-        """Return the place that a link points to, or the link and the reason why it is lost.
+        """Return the location that a link points to, or the link and the reason why it is lost.
 
-        The place is a file, or a folder that doesn't contain the link.
+        The location is a file, or a folder that doesn't contain the link.
         """
         walk = self._symlinks.follow(at.path)
         end, crossed = walk.path, (*at.crossed, at.path.rpartition("/")[0])
@@ -283,4 +282,7 @@ _LOST = {
     WalkEnd.ABOVE: "that leaves site-packages at {}",
     WalkEnd.OUTSIDE: "that leaves site-packages at {}",
 }
-"""Words that follow "a symlink". The placeholder is the path where the link couldn't be followed any further."""
+"""Phrases that follow the words "a symlink" in messages.
+
+The placeholder is the path where the link couldn't be followed any further.
+"""

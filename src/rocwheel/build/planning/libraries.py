@@ -62,8 +62,8 @@ class ShippedDll(msgspec.Struct, frozen=True):
 def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]) -> dict[str, dict[str, Any]]:
     """Return the rows of public libraries, keyed by short name: first the libraries in the recipe, then all other DLLs.
 
-    The pattern of a shipped DLL is its file name, so that it matches only this file. A library in the recipe that
-    doesn't ship keeps the recipe's pattern and is optional.
+    The pattern of a shipped DLL is its file name, so that it matches only this file. A library in the recipe that no
+    package ships keeps the recipe's pattern and is optional.
     """
     chosen = {short: _choose(dlls, library) for short, library in named.items()}
     shorts = _shorts(dlls, chosen)
@@ -102,7 +102,7 @@ def short_name(file: str) -> str:
 
 
 def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
-    """Return the direct and indirect dependencies of each DLL as indexes in ``dlls``, dependencies first.
+    """Return the direct and indirect dependencies of each DLL as indexes into ``dlls``, dependencies first.
 
     Imports are followed in the order of the import tables. If DLLs import each other, the DLL that is reached first is
     loaded last. When other DLLs need it, Windows finds it in the added folders. If several DLLs have the same file

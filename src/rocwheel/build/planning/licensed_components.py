@@ -67,8 +67,8 @@ def upstream_of(
 ) -> tuple[str, tuple[str, ...]]:
     """Return the sources of a component's files in ``artifacts``, if the manifest lists them.
 
-    Returns a version and the package URLs. The version is a commit or the version of the only Debian package;
-    otherwise, it is empty.
+    Returns a version and the package URLs. The version is a commit, or the version of the Debian package if there is
+    only one; otherwise, it is empty.
     """
     if manifest is None:
         return "", ()
@@ -127,7 +127,7 @@ def license_files(
 ) -> LicensedFiles:
     """Return the components of files, with their license texts from a prefix.
 
-    A text belongs to the component with the same stage folder. The ``manifest`` lists the sources.
+    A license text applies to the component with the same stage folder. The ``manifest`` lists the sources.
     """
     # The artifacts of the files, keyed by component.
     artifacts: dict[Component, set[str]] = {}
@@ -158,7 +158,7 @@ def license_files(
 def _license_of(component: Component, table: Mapping[str, str], default: str | None) -> str | None:
     """Return the SPDX expression of a component, or `None` if neither the ``table`` nor the ``default`` has one.
 
-    The longest matching end of the project's folder takes precedence, and then the artifact's name.
+    The longest match with the end of the project's folder takes precedence, followed by the artifact's name.
     """
     parts = component.project.split("/")
     ends = ("/".join(parts[place:]) for place in range(len(parts)))

@@ -183,9 +183,12 @@ def _wheels(
 
 
 def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
-    """Compare wheels that are installed together. Return the wheels with their declarations, and the result.
+    """Compare wheels that are installed together.
 
-    A wheel without device code declares only that, so that it doesn't depend on the packages that are built with it.
+    Return the wheels with their declarations, and the result of the comparison.
+
+    A wheel without device code declares only that fact, so that its contents don't depend on the packages that are
+    built with it.
     """
     facts = [
         WheelFacts(
@@ -204,7 +207,7 @@ def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], Coh
 
 
 def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:
-    """Yield the entries that packages drop, and artifacts for a single target that no package uses."""
+    """Yield the entries that packages leave out, and artifacts for a single target that no package uses."""
     taken: set[tuple[str, str]] = set()
     for package in placed:
         yield from package.placement.dropped

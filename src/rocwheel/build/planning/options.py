@@ -44,11 +44,11 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     module_suffix: str = ""
     """A suffix for the names of platform modules, so that several builds can share an environment."""
     targets: tuple[str, ...] = ()
-    """The GPU targets or families whose packages are built, in any spelling. Empty means all."""
+    """The GPU targets or families whose packages are built, in any accepted form. Empty means all."""
     linux_families: tuple[str, ...] = ()
-    """The GPU targets or families that the release has for Linux, in any spelling; empty if unknown."""
+    """The GPU targets or families that the release supports on Linux, in any accepted form; empty if unknown."""
     windows_families: tuple[str, ...] = ()
-    """The GPU targets or families that the release has for Windows.
+    """The GPU targets or families that the release supports on Windows.
 
     Artifacts must exist for the targets that are listed for the build's platform. If both lists are known, the builds
     for both platforms write the same selector.
@@ -74,13 +74,16 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variants: bool = False
     """Whether packages for single GPUs are also offered as wheel variants (a draft) with a shared name."""
     rocm: str | None = None
-    """The oldest ROCm release that must read compressed bundles. The default is the release in the SDK manifest."""
+    """The oldest ROCm release that must be able to read compressed bundles.
+
+    The default is the release in the SDK manifest.
+    """
     platform_tag: str | None = None
     """The platform tag of all wheels. By default, each wheel's tag is computed from its files."""
     platform_tag_source: str = "--platform-tag"
     """The source of ``platform_tag``, for messages."""
     platform: Platform | None = None
-    """The operating system that the artifacts must be for. By default, the files determine it."""
+    """The operating system for which the artifacts must be built. By default, the files determine it."""
 
 
 def check_options(options: PlanOptions) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Release(msgspec.Struct, frozen=True):
-    """The packages and GPUs of a multi-platform release. The build for each platform knows all of them."""
+    """The packages and GPUs of a multi-platform release. The build for each platform has complete lists of both."""
 
     recipes: dict[Platform, Recipe]
     targets: dict[Platform, tuple[str, ...]]
@@ -48,7 +48,7 @@ class PlanBasis(msgspec.Struct, frozen=True):
     """The normalized version of every distribution."""
     layout: Layout
     compress_for: str | None = None
-    """The oldest ROCm release that must read compressed device code; `None` leaves device code unchanged."""
+    """The oldest ROCm release that must be able to read compressed device code; `None` leaves device code unchanged."""
     manifest: SdkManifest | None = None
     """The manifest that describes the sources of the SDK."""
     release: Release | None = None
@@ -58,7 +58,7 @@ class PlanBasis(msgspec.Struct, frozen=True):
     def any_tag(self) -> str:
         """The platform tag of wheels without machine code.
 
-        Every system that the packages could be for accepts this tag.
+        This tag is accepted on every system that the packages might be for.
         """
         return WINDOWS_TAG if self.facts.platform is Platform.WINDOWS else oldest_tag(self.facts.machine)
 
@@ -74,7 +74,7 @@ class PlacedPackage(msgspec.Struct, frozen=True):
     key: str
     """The package's name in the recipe."""
     variant: str
-    """The target or family that the package is for; empty if a single package serves all GPUs."""
+    """The target or family that the package is for; empty if a single package is for all GPUs."""
     distribution: str
     module: str
     platform_module: str
@@ -170,7 +170,9 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def overlaid(self) -> tuple[PlacedPackage, ...]:
-        """The packages whose folders receive device packages. The devel tree has a counterpart for each of their files.
+        """The packages into whose folders device packages are installed.
+
+        The devel tree has a counterpart for each of their files.
 
         Frameworks that support TheRock's packages rely on these counterparts.
         """
@@ -191,11 +193,11 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         return self.basis.recipe.packages[package.key]
 
     def required(self, package: PlacedPackage) -> list[str]:
-        """Return the names of the distributions that a package requires in the recipe, without absent packages."""
+        """Return the names of the distributions that a package requires in the recipe, except absent packages."""
         return [self.by_key[key].distribution for key in self.recipe_of(package).requires if key in self.by_key]
 
     def folders(self, places: Iterable[str], package: PlacedPackage) -> tuple[str, ...]:
-        """Return the folders from a package's ``package:directory`` entries, without folders in absent packages.
+        """Return the folders from a package's ``package:directory`` entries, except folders in absent packages.
 
         The folders are relative to site-packages.
         """

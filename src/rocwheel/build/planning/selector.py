@@ -121,9 +121,9 @@ _ARCHIVE = ".kpack"
 def _find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, tuple[str, ...]]:
     """Return the other targets whose GPUs can run the code of a package for one target, keyed by that target.
 
-    Each other target is listed once, for the package whose code fits best: relabeled code before generic code, and
-    generic code for fewer processors first. Targets with their own package are left out. A target that shares another
-    target's package is listed there if the package has code for it.
+    Each of these targets is listed once, under the package whose code is the best match: relabeled code before generic
+    code, and generic code for fewer processors first. Targets with their own package are omitted. A target that shares
+    the package of another target is listed under that target if the package has code for it.
     """
     codes = {package.variant: _read_codes(package, facts) for package in packages if is_target(package.variant)}
     served: dict[str, tuple[str, ...]] = {}
@@ -143,14 +143,14 @@ def _find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, t
 class _Codes(msgspec.Struct, frozen=True):
     """The targets that a file has code for.
 
-    ``named`` contains the files of a kernel library whose names differ only in the target.
+    ``named`` contains a kernel library's files with names that differ only in the target.
     """
 
     targets: tuple[TargetId, ...]
     named: bool
 
     def fit(self, gpu: TargetId) -> Fit:
-        """Return how well the code fits a GPU. A kernel library opens only the file that is named after the GPU."""
+        """Return how well the code matches a GPU. A kernel library opens only the file that is named after the GPU."""
         if self.named:
             return Fit.EXACT if any(target.processor == gpu.processor for target in self.targets) else Fit.NONE
         choice = choose(self.targets, gpu)
@@ -221,13 +221,13 @@ def _required(requirements: dict[str, str]) -> dict[str, list[str]]:
 
 
 _RELEASE_MACHINES = {Platform.LINUX: "x86_64", Platform.WINDOWS: "AMD64"}
-"""Values of ``platform_machine`` where ROCm exists for both platforms."""
+"""Values of ``platform_machine`` for which ROCm exists on both platforms."""
 PLATFORM_FACTS = "_platform_facts"
 """The module with information about a platform's libraries, in the package that `rocm` always requires."""
 
 
 def platform_facts(facts: SelectorFacts) -> dict[str, object]:
-    """Return the literals that describe this platform's files, which only the build for this platform knows."""
+    """Return the literals that describe this platform's files, which are known only to the build for this platform."""
     return {
         "LIBRARIES": _libraries(facts),
         "OVERLAID": overlaid_libraries(facts.basis, facts.packages),
@@ -239,7 +239,7 @@ def platform_facts(facts: SelectorFacts) -> dict[str, object]:
 def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> dict[str, object]:
     """Return the literals of ``_build_info.py`` that the builds for all platforms can write.
 
-    Facts about files are empty. Each platform's core package has them (`platform_facts`).
+    Facts about files are empty. Each platform's core package contains these facts (`platform_facts`).
     """
     layout, version = facts.basis.layout, facts.version
     recipes = release.recipes
@@ -310,7 +310,7 @@ def _marker(systems: Sequence[str]) -> str:
 
 
 def _libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
-    """Return the rows of public libraries. A library that this SDK lacks is optional."""
+    """Return the rows of public libraries. A library that is missing from this SDK is optional."""
     if facts.basis.facts.platform is Platform.WINDOWS:
         return windows_libraries(facts.basis, facts.packages)
     rows: dict[str, dict[str, Any]] = {}
@@ -362,7 +362,9 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
 def family_extras(
     prefix: str, requirement: str, families: Mapping[str, Sequence[str]], *, is_neutral: bool
 ) -> dict[str, list[str]]:
-    """Return the requirements of family extras, keyed by extra. ``{family}`` in the requirement stands for each family.
+    """Return the requirements of family extras, keyed by extra.
+
+    ``{family}`` in the requirement is a placeholder for each family.
 
     In a neutral layout, there is one extra for all families, and one for each target that uses another target's
     package.
@@ -377,9 +379,9 @@ def family_extras(
 
 
 def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
-    """Return extras for targets that no family serves.
+    """Return extras for targets that no family supports.
 
-    Each has a requirement that can't be met and that states the reason.
+    Each extra contains a requirement that can't be satisfied and that states the reason.
 
     ``required`` is the requirement that `rocm` always has, ``NAME==VERSION``.
     """

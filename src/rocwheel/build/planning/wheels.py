@@ -57,8 +57,8 @@ def plan_runtime_wheel(
 ) -> PlannedWheel:
     """Plan the wheel of a runtime package.
 
-    ``targets`` are the targets that the whole SDK has code for. ``modules`` contains the source of additional Python
-    modules, keyed by file name.
+    ``targets`` are the targets that the SDK as a whole has code for. ``modules`` contains the source of additional
+    Python modules, keyed by file name.
     """
     spec, shipped = group.recipe_of(package), package.placement.paths
     scripts = {name: script for name, script in spec.console_scripts.items() if script.path in shipped}

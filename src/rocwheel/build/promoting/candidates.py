@@ -64,9 +64,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
     """Read the distributions in ``dist`` and, for per-family sets, in its subfolders. Return them, keyed by folder.
 
-    Distributions directly in ``dist`` form a set, or several sets share them. Raises `InputError`, or `ProblemsError`
+    Distributions directly in ``dist`` form a set or are shared by several sets. Raises `InputError`, or `ProblemsError`
     with all errors, if there are no distributions or if a file is invalid. A file is invalid if it can't be read,
-    contradicts its name, contains members that installers reject, or is neither a wheel nor an sdist.
+    doesn't match its file name, contains members that installers reject, or is neither a wheel nor an sdist.
     """
     try:
         folders = [dist, *(path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith("."))]

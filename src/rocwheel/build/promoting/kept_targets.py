@@ -1,8 +1,8 @@
 """Determines which packages and extras of a release candidate are kept if only some GPU targets are kept.
 
-The selector's literals specify which SDK packages serve a target. The extras of a framework's host wheel provide the
-same information: ``device-gfx942`` requires the wheels with the code for gfx942, including the wheels for its families,
-and ``device-all`` requires all of them.
+The selector's literals specify which SDK packages contain code for a target. The extras of a framework's host wheel
+provide the same information: ``device-gfx942`` requires the wheels with the code for gfx942, including the wheels for
+its families, and ``device-all`` requires all of them.
 """
 
 from __future__ import annotations
@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 
 
 class KeptTargets(msgspec.Struct, frozen=True):
-    """The families of a set that are kept. Create it with `among`, because the constructor checks nothing."""
+    """The families of a set that are kept.
+
+    Create it with `among`, because the constructor doesn't check its arguments.
+    """
 
     families: tuple[str, ...]
     """The kept targets or families, with the names that the selector uses."""
     dropped: frozenset[str]
     """The normalized names of the distributions for dropped targets."""
     served: frozenset[str]
-    """The targets that the kept families serve."""
+    """The targets that the kept families cover."""
     dropped_targets: frozenset[str]
-    """The targets that only dropped families serve."""
+    """The targets that only dropped families cover."""
 
     @classmethod
     def among(cls, info: Mapping[str, Any], processors: Collection[str]) -> KeptTargets:
@@ -69,7 +72,7 @@ class KeptTargets(msgspec.Struct, frozen=True):
     def build_info(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the selector's literals without dropped targets.
 
-        In the result, extras refuse these targets by name.
+        In the result, the extras for these targets contain requirements that can't be satisfied.
         """
         default = values["DEFAULT_FAMILY"]
         if default not in self.families:
@@ -96,9 +99,9 @@ class KeptTargets(msgspec.Struct, frozen=True):
         return {**facts, **kept}
 
     def _is_dropped(self, text: str) -> bool:
-        """Return whether a requirement is for a dropped package or refuses a target.
+        """Return whether a requirement is for a dropped package or exists only to reject a target.
 
-        Refusing requirements are recreated later.
+        Requirements that reject targets are recreated later.
         """
         found = readable_requirements([text])
         return any(is_refusing(item) or canonicalize_name(item.name) in self.dropped for item in found)
@@ -116,7 +119,7 @@ class KeptTargets(msgspec.Struct, frozen=True):
         return set_values(set_values(data, "Requires-Dist", requires), "Provides-Extra", list(info["EXTRAS"]))
 
     def dist_info(self, data: bytes, source: str, declared: Iterable[str]) -> bytes:
-        """Return the core's list of targets without targets that neither a kept package nor ``declared`` has."""
+        """Return the core's list of targets, limited to targets that a kept package or ``declared`` contains."""
         gone = self.dropped_targets - set(declared)
         if not gone:
             return data
@@ -148,7 +151,7 @@ class HostExtras(msgspec.Struct, frozen=True):
         return frozenset(f"device-{target}" for target in self.targets if target not in kept)
 
     def dropped_names(self, kept: Collection[str]) -> frozenset[str]:
-        """Return the names of the device wheels that serve no kept target."""
+        """Return the names of the device wheels that aren't for any kept target."""
         gone = self.dropped_extras(kept)
         by_target = {extra: names for extra, names in self.names.items() if extra.startswith(_PREFIX)}
         left = {name for extra, names in by_target.items() if extra not in gone for name in names}

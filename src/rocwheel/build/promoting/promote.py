@@ -1,6 +1,6 @@
 """Promotes release candidates to a release. Packed members are copied, except for a few changed files.
 
-Each distribution gets a new file name, unless the version stays the same. Only files that state the version or list
+Each distribution gets a new file name, unless the version doesn't change. Only files that state the version or list
 removed GPU targets change.
 """
 
@@ -65,7 +65,7 @@ class PromotedDistribution(msgspec.Struct, frozen=True):
 
 
 class PromotionResult(msgspec.Struct, frozen=True):
-    """The results of a promotion. The versions are ROCm versions, which frameworks have in their local versions."""
+    """The results of a promotion. The versions are ROCm versions, which frameworks include in their local versions."""
 
     old_version: str
     version: str
@@ -89,7 +89,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
     """The number of workers, or 0 for one per core."""
 
     def run(self, *, progress: Progress = SILENT) -> PromotionResult:
-        """Write all distributions or none. Their date comes from ``SOURCE_DATE_EPOCH``.
+        """Write all distributions or none. The date of the distributions comes from ``SOURCE_DATE_EPOCH``.
 
         Before anything is written, raises `InputError`, or `ProblemsError` with all errors, for invalid input. Raises
         the same errors later for damaged files. Raises `ChangedFileError` if a file changes in the meantime, and
@@ -120,7 +120,8 @@ class PromoteJob(msgspec.Struct, frozen=True):
     def _kept(self, sets: Mapping[str, Sequence[Candidate]]) -> dict[str, KeptTargets | None]:
         """Return the targets to keep, keyed by folder. `None` means all targets.
 
-        Raises `InputError`, or `ProblemsError` with all errors, for targets that the selector or a framework lacks.
+        Raises `InputError`, or `ProblemsError` with all errors, for targets that are missing from the selector or a
+        framework.
         """
         if not self.targets:
             return dict.fromkeys(sets)
@@ -146,7 +147,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
         return {folder: msgspec.structs.replace(one, dropped=one.dropped | gone) for folder, one in full.items()}
 
     def _write(self, promotions: Sequence[Promotion], workers: int, progress: Progress) -> None:
-        """Write everything into a hidden folder, then move all of it into place."""
+        """Write everything to a hidden folder, then move it to the destination."""
         date = SourceDate.from_environment(os.environ)
         total = sum(member.size for one in promotions for member in one.candidate.members.values())
         with (
@@ -220,7 +221,7 @@ def checked_version(text: str) -> str:
 
 
 _INDEPENDENT = ("rocm-bootstrap",)
-"""Distributions in AMD's indexes whose own version is unrelated to ROCm's. They are copied unchanged."""
+"""Distributions in AMD's indexes with a version that is unrelated to ROCm's. They are copied unchanged."""
 
 
 def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str:
@@ -291,7 +292,7 @@ def check_output(dist: Path, dest_dir: Path, places: Collection[str]) -> None:
 def write_promoted(
     promotion: Promotion, folder: Path, executor: Executor, source_date: SourceDate, progress: Progress
 ) -> Path:
-    """Write a distribution to its place below ``folder``, and return the path. An unchanged file is copied as is.
+    """Write a distribution to its path below ``folder``, and return the path. An unchanged file is copied as is.
 
     Raises the same errors as `check_members`. Without these checks, the new RECORD would hide that files were modified.
     """
@@ -311,7 +312,7 @@ def write_promoted(
 
 
 def _read_back(promotion: Promotion, path: Path, folder: Path) -> None:
-    """Raise `InputError` about the candidate if the written file contradicts its name, or isn't readable."""
+    """Raise `InputError` about the candidate if the written file doesn't match its name or isn't readable."""
     try:
         read_candidate(path, folder)
     except InputError as e:
@@ -376,7 +377,7 @@ class Promotion(msgspec.Struct, frozen=True):
 
 
 def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: KeptTargets | None) -> list[Promotion]:
-    """Return the promotions of a set's kept distributions.
+    """Return the promotions of the distributions that are kept in a set.
 
     Raises `InputError` for files that can't be read, and for wheels of the same package with different code.
     """

@@ -1,8 +1,8 @@
 """Changes the version in release candidates, and finds files that still state the old version.
 
-SDK packages have the version of ROCm. Frameworks, such as PyTorch, have their own version, and the version of ROCm in
-the local version: ``2.9.0+rocm10.0.0rc1``. Development builds have ``+devrocm10.0.0.dev0.COMMIT``, and may have the
-framework's commit before it. TheRock's ``external-builds/pytorch/build_prod_wheels.py`` defines these forms.
+SDK packages have the version of ROCm. Frameworks, such as PyTorch, have their own version, and include the version of
+ROCm in the local version: ``2.9.0+rocm10.0.0rc1``. Development builds have ``+devrocm10.0.0.dev0.COMMIT``, optionally
+preceded by the framework's commit. TheRock's ``external-builds/pytorch/build_prod_wheels.py`` defines these forms.
 
 These files state the version: the core metadata, SBOMs, ``_build_info.py``, ``_dist_info.py``, ``version.py``,
 ``_rocm_init.py``, the manifests of device packages, and the SDK manifest. The files of ROCm itself, such as
@@ -49,7 +49,8 @@ _LOCAL = re.compile(
 def rocm_version(version: str, known: Iterable[str] = ()) -> str:
     """Return the version of ROCm in a framework's local version, or an empty string for other versions.
 
-    A version in ``known`` takes precedence. Its own local version, such as a commit, can't be recognized otherwise.
+    A version in ``known`` takes precedence. Otherwise, a local part of the ROCm version, such as a commit, couldn't be
+    recognized.
     """
     local = version.partition("+")[2]
     match = _LOCAL.search(local)
@@ -99,7 +100,7 @@ class VersionChange(msgspec.Struct, frozen=True):
     def is_clear(self) -> bool:
         """Whether every mention of the old version refers to ROCm.
 
-        A final version can also belong to other software.
+        A final version can also be the version of other software.
         """
         return Version(self.old).is_prerelease or "+" in self.old
 
@@ -118,7 +119,7 @@ class VersionChange(msgspec.Struct, frozen=True):
 
         A requirement is for the set if it is for a distribution in the set or in the SDK. It is also for the set if its
         local version contains the old version of ROCm. With ``any_name``, each requirement for exactly the old version
-        is for the set. The same is true for a requirement that refuses a GPU with an impossible local version
+        is for the set. The same is true for a requirement that uses an impossible local version to reject a GPU
         (`refusing_requirement`).
         """
         head, semicolon, marker = text.partition(";")
@@ -305,9 +306,9 @@ def _stating_lines(module: ast.Module, version: str, *, is_clear: bool) -> Itera
 
 
 def find_broken(promoted: Sequence[tuple[Candidate, bytes]], change: VersionChange) -> list[InputError]:
-    """Return an error for each requirement that the set's old versions satisfied, but its new versions don't.
+    """Return an error for each requirement that the set's old versions satisfied but its new versions don't satisfy.
 
-    Each candidate comes with its new METADATA, which may lack some of the requirements.
+    Each candidate is paired with its new METADATA, which may lack some of the requirements.
     """
     old: dict[str, set[str]] = {}
     for candidate, _ in promoted:

@@ -1,8 +1,8 @@
 """Removes device code from fat files. The remaining host files refer to archives for the code.
 
-In DLLs and programs, the device code section has no bytes in the file. It keeps its range in memory, which the loader
-fills with zeros. As in files from AMD's tool, a section with the markers follows all other sections. Its header follows
-the other headers, and the image grows by a page. Only the addresses in wrappers change.
+In DLLs and programs, the device code section takes up no space in the file. The section keeps its address range in
+memory, which the loader fills with zeros. As in files from AMD's tool, a section with the markers follows all other
+sections. Its header follows the other headers, and the image grows by a page. Only the addresses in wrappers change.
 
 One patch creates the host file, regardless of the size of the removed code:
 

@@ -1,15 +1,15 @@
 """Rewrites the layout, tables, and wrappers of host files after parts have moved.
 
-The marker takes the last page of ``.hip_fatbin`` in memory, and is loaded with the data after it. The section ends
+The marker takes up the last page of ``.hip_fatbin`` in memory, and is loaded with the data after it. The section ends
 before that page and is empty, so it needs no space in the file. Therefore, one more program header is enough, and
-`rocwheel.device.trim_space` finds a spare header. The table of program headers keeps its position and length. So every
-version of Linux gives programs the table's correct address. Tools that strip or edit the file find the same layout as
-in a linker's output.
+`rocwheel.device.trim_space` finds a spare header. The table of program headers keeps its position and length. As a
+result, every version of Linux passes the table's correct address to programs. Tools that strip or edit the file find
+the same layout as in a linker's output.
 
 If there is no spare program header, or using one costs more file space than it saves, the segment may end with the
-section. In that case, both the section and the segment's bytes end after the marker, which takes the first bytes of the
-section. The segment keeps its memory. In all other cases, the section keeps its bytes, which become zeros, and the
-marker takes the last of these bytes.
+section. In that case, both the section and the segment's bytes end after the marker, which takes up the first bytes of
+the section. The segment's range in memory doesn't change. In all other cases, the section keeps its bytes, which become
+zeros, and the marker takes up the last of these bytes.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: Wra
 def write_image_wrappers(fat: FatBinary, contents: Iterable[WrapperContent]) -> tuple[Replacement, ...]:
     """Return the writes that give the wrappers of a DLL or program their ``contents``, in order.
 
-    A pointer is stored in place. Targets count from zero in memory, at the preferred address of the image.
+    A pointer is stored in place. Targets are absolute addresses for an image at its preferred address.
     """
     return tuple(
         Replacement.of(wrapper.offset + at, data)
@@ -138,8 +138,9 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
     """Return ``segments`` after ``inserted`` bytes are inserted at the file offset ``at``.
 
     The result has the old file offsets. In programs, AMD's tool moves the program header table to an address that
-    equals its file offset. Older kernels, such as 4.18, tell programs that the table is at that address. This function
-    keeps the address and offset equal. Raises `NotJoinableError` if the table's segment can't get a different address.
+    equals its file offset. Older kernels, such as 4.18, pass that address to programs as the table's address. This
+    function keeps the address and offset equal. Raises `NotJoinableError` if the table's segment can't get a different
+    address.
     """
     headers = next((segment for segment in segments if segment.type == PT_PHDR), None)
     if not inserted or headers is None or headers.offset < at or headers.address != headers.offset:
@@ -171,7 +172,7 @@ class HostLayout(msgspec.Struct, frozen=True):
     """The device code section without its code."""
     marker: ElfSection
     zeros_to: int
-    """The new file offset up to which zeros replace the code."""
+    """The end of the zeros that replace the code, as a new file offset."""
     marker_room: int
     """The size of the space for the marker in the file. Zeros follow the marker."""
     changes: tuple[tuple[int, int], ...] = ()
@@ -184,7 +185,7 @@ class HostLayout(msgspec.Struct, frozen=True):
 
 
 def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
-    """Choose the position of a marker section of ``size`` bytes in ``library``, and how the rest moves.
+    """Choose the position of a marker section of ``size`` bytes in ``library``, and how the other data moves.
 
     Raises `NotSplittableError` if there is no room for the marker.
     """

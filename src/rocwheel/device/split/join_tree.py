@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
-    """The combined content of several trees, keyed by path below their roots. The first tree with a path wins."""
+    """The combined content of several trees, keyed by path below their roots.
+
+    If several trees have the same path, the first tree wins.
+    """
 
     root_of: dict[str, Path]
-    """The root of each folder, link, file, and alias."""
+    """The root of the tree that contains each folder, link, file, and alias."""
     folders: tuple[str, ...]
     links: tuple[str, ...]
     files: tuple[NamedFile, ...]
@@ -91,7 +94,7 @@ class JoinedLibrary(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     targets: tuple[str, ...]
     missing: tuple[str, ...]
-    """The targets that had code before the split, but that no folder has code for."""
+    """The targets for which there was code before the split, but for which no folder has code."""
     size: int = 0
     """The size of the joined file in bytes."""
 
@@ -116,10 +119,11 @@ def join_tree(
 ) -> JoinReport:
     """Write the tree of ``host``, a folder or file, combined with the folders ``devices`` and with its code joined.
 
-    An archive is omitted if all of its code is back in libraries. ``output`` must be new or empty, and outside all
-    input folders. It appears when it is complete. Raises `InputError`, or `ProblemsError` for several problems, for
-    devices that aren't folders, and for a library without any of its archives. The same is true of archives that are
-    damaged or lack a unit, and of files with the same path but different contents. Raises `WorkError` if writing fails.
+    An archive is omitted if all of its code was restored in libraries. ``output`` must be new or empty, and outside all
+    input folders. The output appears only when it is complete. Raises `InputError`, or `ProblemsError` for several
+    problems, for devices that aren't folders, and for a library without any of its archives. Also raises these errors
+    for archives that are damaged or lack a unit, and for files with the same path but different contents. Raises
+    `WorkError` if writing fails.
     """
     map_collecting("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
@@ -170,7 +174,7 @@ class _Joining:
         self._made, self._progress = made, progress
 
     def run(self, subject: str) -> None:
-        """Write everything; raise the problems with all files together, for ``subject``."""
+        """Write everything; raise the problems with all files in one error about ``subject``."""
         overlay, made, problems = self._overlay, self._made, list[RocwheelError]()
         try:
             for folder in overlay.folders:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict[str, ZipMember]:
-    """Return the members, keyed by name, with the host's first, without the device wheels' metadata and pip files.
+    """Return the members, keyed by name, host members first, without the metadata and pip files of the device wheels.
 
     Raises `InputError` for a member that is in two wheels, and `ProblemsError` for several such members.
     """
@@ -82,7 +82,7 @@ class WheelJoin(msgspec.Struct, frozen=True, kw_only=True):
     libraries: tuple[str, ...]
     targets: tuple[str, ...]
     missing: tuple[str, ...]
-    """The targets that libraries had code for before the split, but that no device wheel has code for."""
+    """The targets for which libraries had code before the split, but for which no device wheel has code."""
     left_out: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     """The faults in archives from another tool."""
@@ -238,11 +238,11 @@ def _united(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> FinishedWh
 
 
 def _shared(requires: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the requirements that all targets share, with ``@GFXARCH@`` for the target's name."""
+    """Return the requirements that all targets share, with ``@GFXARCH@`` in place of the target's name."""
     texts = [dict.fromkeys(_general(text, target) for text in found) for target, found in requires.items()]
     return tuple(text for text in texts[0] if all(text in others for others in texts)) if texts else ()
 
 
 def _general(text: str, target: str) -> str:
-    """Return a requirement with ``@GFXARCH@`` for a target, but not for the beginning of a longer name."""
+    """Return a requirement in which ``@GFXARCH@`` replaces a target, but not the beginning of a longer name."""
     return re.sub(rf"(?<![0-9A-Za-z]){re.escape(target)}(?![-_.]*[0-9A-Za-z])", PLACEHOLDER, text)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 _LARGEST_UNIT = 1 << 26
-"""The largest segment alignment, in bytes, that is worth the file space it takes."""
+"""The largest segment alignment, in bytes, that is worth the file space it takes up."""
 _LARGEST_PAGE = 1 << 16
 """The largest page size, in bytes, of any machine that runs such files."""
 _SPARE = Segment(PT_NULL, 0, 0, 0, 0, 0, 0, 0)
@@ -85,7 +85,7 @@ class HostTables(msgspec.Struct, frozen=True):
         return max((s.address + s.size for s in inside), default=0)
 
     def next_content(self, offset: int) -> int:
-        """Return the file offset of the first segment, section, or table from ``offset`` on."""
+        """Return the file offset of the first segment, section, or table at or after ``offset``."""
         header = self.tables.header
         places = [header.segments_offset, header.sections_offset]
         places += [segment.offset for segment in self.tables.segments if segment.file_size]
@@ -93,7 +93,7 @@ class HostTables(msgspec.Struct, frozen=True):
         return min((place for place in places if place >= offset), default=offset)
 
     def is_other(self, section: ElfSection) -> bool:
-        """Return whether a section takes space in memory and isn't the code section or marker section."""
+        """Return whether a section takes up space in memory and isn't the code section or marker section."""
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
         return bool(is_loaded and section.size) and section not in (self.fat, self.marker)
 
@@ -101,8 +101,8 @@ class HostTables(msgspec.Struct, frozen=True):
 class FatLayout(msgspec.Struct, frozen=True):
     """The new program headers, with old file offsets, and the inserted bytes.
 
-    ``start`` is the file offset of the code, and ``room`` is its maximum size. The ``inserted`` bytes go before the
-    data at the file offset ``at``. These bytes belong to the segment ``holder``, even if ``holder`` begins there.
+    ``start`` is the file offset of the code, and ``room`` is its maximum size. The ``inserted`` bytes are placed before
+    the data at the file offset ``at``. These bytes belong to the segment ``holder``, even if ``holder`` begins there.
     """
 
     segments: tuple[Segment, ...]
@@ -261,7 +261,7 @@ def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
 
 
 def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment]) -> FatLayout:
-    """Merge the segments around the code; the code's bytes go before the last segment's bytes."""
+    """Merge the segments around the code; the code's bytes are placed before the last segment's bytes."""
     first, last = parts[0], parts[-1]
     are_alike = len(parts) > 1 and {part.flags for part in parts} == {first.flags}
     inserted = first.offset + last.address - first.address - last.offset
@@ -357,8 +357,8 @@ def _place_bundles(address: int, bundles: Sequence[Data], *, origin: int = 0) ->
 def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, name: str) -> FilePatch:
     """Return the patch that puts ``bundles`` into the host file ``data``.
 
-    ``units`` contains the bundle number for each wrapper. The bundles keep their order, each on a separate page, at
-    the addresses that the device code had. A file that was split and joined can be split again with the same result.
+    ``units`` contains the bundle number for each wrapper. The bundles keep their order, and each starts on a new page,
+    at the addresses that the device code had. A file that was split and joined can be split again with the same result.
 
     Raises `NotJoinableError` for a file that contains its code, and for bundles that don't fit. Raises `ElfError` and
     `DeviceCodeError` for damaged files.

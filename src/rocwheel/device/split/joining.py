@@ -1,4 +1,4 @@
-"""Plans how host files get their code back: the archive with each unit's code, and the resulting bundles."""
+"""Plans how code is restored in host files: the archive with each unit's code, and the resulting bundles."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -
 
 
 def needs_archives(unit: SplitUnit) -> bool:
-    """Return whether a unit has code in archives. It has no code if a split kept only other targets."""
+    """Return whether a unit has code in archives. A unit has no code in archives if a split kept only other targets."""
     entries = unit.marker.entries
     return not entries or any(BundleEntryId.parse(spelling).target for spelling in entries)
 
@@ -86,8 +86,8 @@ def needs_archives(unit: SplitUnit) -> bool:
 def _place(binary: str, search_path: str) -> str:
     """Return the path, below the root, of the archives that a search path refers to.
 
-    If a file is used outside its tree, its path may climb above the root. In that case, only the rest of the path is
-    used.
+    If a file is used outside its tree, its path may go above the root. In that case, only the remaining part of the
+    path is used.
     """
     path = posixpath.normpath(posixpath.join(posixpath.dirname(binary), search_path)).lstrip("/")
     while path.startswith("../"):
@@ -104,11 +104,11 @@ def find_code(
 ) -> UnitCode:
     """Return the code of ``unit`` from the archives that its marker refers to.
 
-    If the marker has the IDs of the bundle's entries, these entries keep their order. Code from archives for other
-    targets follows, for example, after retargeting. Without these IDs, the entries are the host and each code object,
-    sorted by target. ``renumbered`` contains the correct unit of each code object with a wrong index, keyed by the
-    archive and the wrong index. Raises `DeviceCodeError`, with the host file's ``name``, if an archive for one of its
-    targets lacks the unit.
+    If the marker has the IDs of the bundle's entries, these entries keep their order. These entries are followed by
+    code from archives for other targets, which exist, for example, after retargeting. Without these IDs, the entries
+    are the host and each code object, sorted by target. ``renumbered`` contains the correct unit of each code object
+    with a wrong index, keyed by the archive and the wrong index. Raises `DeviceCodeError`, with the host file's
+    ``name``, if an archive for one of its targets lacks the unit.
     """
     if unit.marker.entries:
         return _by_ids(unit, archives, name)
@@ -175,7 +175,7 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
     """The correct unit of each code object with a wrong index, keyed by the archive's path and the wrong index."""
 
     def texts(self) -> tuple[str, ...]:
-        """Return the faults, with one text for each archive."""
+        """Return descriptions of the faults, one for each archive."""
         return tuple(map(self._text, self.faults))
 
     def _text(self, fault: UnitFault) -> str:
@@ -236,14 +236,14 @@ class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The distinct targets that the library gets code for, as spelled in bundles."""
+        """The distinct targets for which the library gets code, as written in bundles."""
         spellings = {code.spelling for unit in self.units for code in unit.entries if code.entry}
         found = {str(BundleEntryId.parse(spelling).target) for spelling in spellings}
         return tuple(sorted(found, key=text_sort_key))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The targets that some unit had code for, but that no archive has code for."""
+        """The targets for which some unit had code, but for which no archive has code."""
         return tuple(sorted({target for unit in self.units for target in unit.missing}, key=text_sort_key))
 
     @property
@@ -301,7 +301,10 @@ def _key(unit: SplitUnit) -> tuple[int, str]:
 
 
 class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings for restoring bundles. By default, they are compressed if the host file records that they were."""
+    """Settings for restoring bundles.
+
+    By default, a bundle is compressed if the host file records that it was compressed before the split.
+    """
 
     compress: bool = False
     """Whether to compress all bundles."""
@@ -479,8 +482,8 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
 
     With ``mend``, these libraries are joined in unnamed files during the block, so that they can be split again. Their
     code is removed from archives, and archives without other code are omitted. Raises `InputError`, or `ProblemsError`
-    for several problems, if a library can't be corrected because its code objects can't be told apart. Raises the same
-    errors as `plan_library_join` and `plan_join`.
+    for several problems, if a library can't be corrected because its code objects can't be distinguished. Raises the
+    same errors as `plan_library_join` and `plan_join`.
     """
     archives = [archive for found in map_collecting(subject, read_archive_file, files) for archive in found]
     libraries = [found for libraries in map_collecting(subject, _read_library, files) for found in libraries]

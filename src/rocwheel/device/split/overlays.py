@@ -55,7 +55,7 @@ class OverlayChoice(msgspec.Struct, frozen=True):
     common: tuple[TargetId, ...]
     """The targets whose code stays, or an empty tuple for the targets from `default_common`."""
     is_chosen: Callable[[str], bool]
-    """Whether a library with the given SONAME is loaded by that name, so that a GPU's own library can replace it."""
+    """Whether a library with the given SONAME is loaded by that name, so that a GPU-specific library can replace it."""
 
 
 class OverlaidLibrary(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class OverlayPlan(msgspec.Struct, frozen=True, kw_only=True):
     common: tuple[TargetId, ...]
     libraries: tuple[OverlaidLibrary, ...]
     device: tuple[DeviceFile, ...]
-    """Kernel files, which go unchanged to the folders for their targets."""
+    """Kernel files, which are put unchanged into the folders for their targets."""
     remarks: dict[str, str]
     """The files that keep their code for all GPUs, with the reasons."""
 
@@ -104,11 +104,11 @@ class PruneToSome(msgspec.Struct, frozen=True):
 
 
 def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject: str) -> OverlayPlan:
-    """Plan the split of ``files``, whose paths start at one root, by reading only headers.
+    """Plan the split of ``files``, whose paths are relative to one root. Only headers are read.
 
     Kernel files go to their targets' folders. A library stays complete if it isn't always loaded by its SONAME, can't
-    be trimmed, or has no code for the common set. The plan then has a remark. A target gets a library if there is code
-    for it, or generic code outside the common set.
+    be trimmed, or has no code for the common set. In these cases, the plan contains a remark. A target gets a library
+    if there is code for it, or generic code outside the common set.
 
     Raises `InputError` for damaged files, for split libraries (whose code is elsewhere), and if no library has code for
     the common set. Errors for all files are raised together; if there are several, ``subject`` introduces them.

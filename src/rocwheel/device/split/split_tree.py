@@ -160,7 +160,8 @@ HOST_FOLDER = "host"
 def place_files(listing: TreeListing, plan: SplitPlan) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the folder for each path in a tree, and the paths for targets that aren't kept.
 
-    A link goes where its name indicates, or otherwise with its target. A file's other names go with its first name.
+    A link goes into the folder that its name indicates, or otherwise into its target's folder. A file's other names go
+    into the same folder as its first name.
     """
     folder_of = {file.path: HOST_FOLDER for file in plan.host} | {file.path: file.target for file in plan.device}
     folder_of |= {alias: folder_of[first] for alias, first in listing.aliases.items() if first in folder_of}
@@ -268,7 +269,7 @@ class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
     choice: SplitChoice
     jobs: int = 1
     dry_run: bool = False
-    """Whether to write nothing. If so, archives have no size in the report."""
+    """Whether this is a dry run, which writes nothing. If so, archives have no size in the report."""
     mend: bool = False
     """Whether to split libraries again if an earlier split left units missing or misplaced in archives."""
     progress: Progress = SILENT
@@ -278,11 +279,11 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
     """Split the tree or file ``source`` into folders below ``output``: ``host``, and a folder for each target.
 
     ``host`` is the tree without device code. A target's folder adds the code for that target. ``output`` must not exist
-    or be in ``source``. It appears when it is complete. Raises the same errors as `plan_split`, `find_place`, and
-    `require_free`, and, with ``mend``, as `checked_files`. Raises `InputError` for unreadable paths, and for a single
-    file that isn't a binary, or that is a Windows file that can't be split. Raises `ProblemsError` for several
-    problems, and `WorkError` if writing fails. Raises `InputError` if there is no device code, unless an earlier split
-    moved the code.
+    or be in ``source``. The output appears only when it is complete. Raises the same errors as `plan_split`,
+    `find_place`, and `require_free`, and, with ``mend``, as `checked_files`. Raises `InputError` for unreadable paths,
+    and for a single file that isn't a binary, or that is a Windows file that can't be split. Raises `ProblemsError` for
+    several problems, and `WorkError` if writing fails. Raises `InputError` if there is no device code, unless an
+    earlier split moved the code.
     """
     listing = list_source(source)
     with checked_files(listing.files, str(source), mend=order.mend) as checked:
@@ -432,7 +433,7 @@ class _Splitting:
         path.chmod(0o644)
 
     def _make_names(self) -> None:
-        """Create links and hard links. A library whose markers differ under another name needs a copy."""
+        """Create symbolic links and hard links. A library whose markers differ under another name needs a copy."""
         for link in self._listing.links:
             if link in self._folder_of:
                 self._path_of(link).symlink_to((self._listing.root / link).readlink())

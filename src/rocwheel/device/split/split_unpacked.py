@@ -56,8 +56,8 @@ def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_
     """Write the folders for the host wheel and the device wheels of the unpacked wheel ``folder`` to ``dest_dir``.
 
     The folder names are wheel names without tags, such as ``torch-2.9``, and each folder has its own RECORD.
-    ``dest_dir`` must be new or empty, and appears when it is complete. Raises the same errors as `split_wheel`. Also
-    raises `InputError` for files that wheels can't contain, such as symlinks, and `WorkError` if writing fails.
+    ``dest_dir`` must be new or empty, and appears only when it is complete. Raises the same errors as `split_wheel`.
+    Also raises `InputError` for files that wheels can't contain, such as symlinks, and `WorkError` if writing fails.
     """
     with _workplace(folder, dest_dir, dry_run=order.dry_run) as made:
         wheels = made / _WHEELS

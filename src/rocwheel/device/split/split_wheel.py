@@ -110,7 +110,7 @@ def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
 class DeviceWheel(msgspec.Struct, frozen=True):
     """The wheel for a target or family: its path, the numbers of its archives and other files, and its size in bytes.
 
-    In a dry run, it has no size.
+    In a dry run, the size is unknown.
     """
 
     path: str
@@ -123,7 +123,7 @@ class DeviceWheel(msgspec.Struct, frozen=True):
 class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     """A split wheel, its host wheel, and its device wheels; sizes are in bytes.
 
-    In a dry run, the new wheels have no sizes.
+    In a dry run, the sizes of the new wheels are unknown.
     """
 
     source: str
@@ -150,17 +150,17 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     replaced: tuple[str, ...] = ()
     """Wheels from an earlier split that got new content."""
     removed: tuple[str, ...] = ()
-    """Device wheels from an earlier split, for targets that this split doesn't have."""
+    """Device wheels from an earlier split, for targets that aren't part of this split."""
 
 
 class EarlierSplit(msgspec.Struct, frozen=True):
-    """The files from an earlier split: files that get new content, and files that the new split lacks."""
+    """The files from an earlier split: files that get new content, and files that aren't part of the new split."""
 
     replaced: tuple[Path, ...] = ()
     stale: tuple[Path, ...] = ()
 
     def remove_stale(self) -> None:
-        """Remove the files that the new split lacks, while the old host wheel still lists them.
+        """Remove the files that aren't part of the new split, while the old host wheel still lists them.
 
         So if a run is interrupted, the next run can still distinguish all remaining files from unrelated wheels.
         """
@@ -219,8 +219,8 @@ def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Seq
 def unpack_code(members: Sequence[ZipMember], source: str) -> Iterator[dict[str, FileRange]]:
     """Yield the location of each member that is a binary or is named like a kernel file; symlinks are skipped.
 
-    Stored members stay in place. Raises `InputError` for a damaged member, `ProblemsError` for several damaged members,
-    and `WorkError` if there is no space.
+    Uncompressed members are used directly from the wheel. Raises `InputError` for a damaged member, `ProblemsError` for
+    several damaged members, and `WorkError` if there isn't enough space.
     """
     problems: list[RocwheelError] = []
     wanted = [member for members_ in attempt_all(_as_code, members, problems) for member in members_]
@@ -280,7 +280,7 @@ class SplitWheels:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about members that are left out."""
+        """Warnings about members that are omitted."""
         signatures = signature_paths(self.wheel.dist_info)
         lost = [self.wheel.source_of(member) for member in self.wheel.members if member.name in signatures]
         return tuple(f"{source}: left out, because it signs the old wheel's RECORD" for source in lost)
@@ -429,7 +429,7 @@ def split_wheel(
     A device wheel adds the code for its target to the host wheel. Unchanged members are copied without being unpacked,
     and the same wheel produces the same output. Signatures of RECORD, which are no longer valid, are omitted. Wheels
     from an earlier split of the same wheel are replaced, or removed if this split has no wheel for their target. In
-    messages, ``shown`` (or the path) is the name of the wheel. Raises the same errors as `check_order`,
+    messages, ``shown``, or by default the path, identifies the wheel. Raises the same errors as `check_order`,
     `read_checked_wheel`, `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier`. Raises
     `ProblemsError` for several problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left
     behind.

@@ -107,7 +107,7 @@ class HostFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceFile(msgspec.Struct, frozen=True):
-    """A file that goes unchanged to one target's folder: a kernel file, or an existing archive."""
+    """A file that is put unchanged into one target's folder: a kernel file, or an existing archive."""
 
     path: str
     content: FileRange
@@ -155,7 +155,7 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The distinct targets that get their own files."""
+        """The distinct targets that have separate files."""
         found = {*(file.target for file in self.device), *(archive.target for archive in self.iter_archives())}
         return tuple(sorted(found, key=sort_key))
 
@@ -191,12 +191,12 @@ class _Sorted(msgspec.Struct, frozen=True):
 
 
 def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str) -> SplitPlan:
-    """Plan the split of ``files``, whose paths start at one root, by reading only headers.
+    """Plan the split of ``files``, whose paths are relative to one root. Only headers are read.
 
-    Archives, and kernel files in the table, go to their targets' folders. Libraries that can't be split, other files
-    with device code, and unknown kernel files stay in the host folder, each with a remark. Raises `InputError` for
-    damaged files, for two archives with the same name, and if nothing is left for the targets to keep. Errors for all
-    files are raised together; if there are several, ``subject`` introduces them.
+    Archives and known kernel files go to their targets' folders. Libraries that can't be split, other files with device
+    code, and unknown kernel files stay in the host folder, each with a remark. Raises `InputError` for damaged files,
+    for two archives with the same name, and if nothing is left for the targets to keep. Errors for all files are raised
+    together; if there are several, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     ordered = sorted(files, key=lambda file: file.path)

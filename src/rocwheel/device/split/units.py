@@ -1,15 +1,16 @@
 """Determines a fat binary's units, the keys under which archives list the units, and the groups of units.
 
 A reader looks up a GPU with all its features, such as ``gfx90a:sramecc+:xnack-``, then with fewer features, and finally
-the bare processor. It uses the first of these keys that the *archive* lists, and fails if the archive doesn't have the
-unit under this key. So if any unit in an archive sets a feature, all units are listed with each setting of the feature.
+the processor without features. It uses the first of these keys that the *archive* lists, and fails if the archive
+doesn't have the unit under this key. So if any unit in an archive sets a feature, all units are listed with each
+setting of the feature.
 
 With relocatable device code, several wrappers share one bundle, which is one unit with one index.
 
 If a reader finds an archive for its GPU, but the archive lacks the unit, the reader rejects every GPU in the machine. A
 reader that finds no archive skips the GPU, as with a fat binary. So if a unit has no code for a target, it must not
-refer to archives that other units have for this target. A reader may hold a complete archive in memory, or refuse an
-archive above 2 GiB, so larger groups are split.
+refer to archives that other units have for this target. A reader may load a complete archive into memory, or refuse an
+archive larger than 2 GiB, so larger groups are split.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[st
     """Return a unit's keys in the archive for ``processor``, each with the position of its code in ``codes``.
 
     ``features`` contains the features that units in the archive set (`named_features`). Each combination of their
-    settings is a key. The bare processor is also a key if the unit has code that doesn't set them. Each key has the
-    code that an unmodified runtime loads from the bundle.
+    settings is a key. The processor without features is also a key if the unit has code that doesn't set these
+    features. Each key has the code that an unmodified runtime loads from the bundle.
     """
     bare = TargetId(processor)
     own = [(position, code) for position, code in enumerate(codes) if code.processor == processor]
@@ -162,7 +163,7 @@ class BundleUnit(msgspec.Struct, frozen=True):
 
 
 def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId]) -> tuple[BundleUnit, ...]:
-    """Read the units in a fat binary; with ``keep``, only code for these targets counts.
+    """Read the units in a fat binary; with ``keep``, only code for these targets is included.
 
     Raises `NotSplittableError` for content that archives can't contain, and for a bundle without a wrapper. Raises
     `DeviceCodeError` for damaged bundles.

@@ -152,7 +152,10 @@ _WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
 
 
 class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel with its metadata. Texts contain files from ``.dist-info``, or are `None` for missing files."""
+    """A wheel with its metadata.
+
+    The text fields contain files from ``.dist-info``; a field is `None` if its file is missing.
+    """
 
     path: str
     dist_info: str
@@ -182,17 +185,17 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown_names(self) -> dict[str, str]:
-        """Each member's name in messages, keyed by the member's own name."""
+        """Each member's name in messages, keyed by the member's name in the wheel."""
         return {member.name: self.source_of(member) for member in self.kept_members}
 
     @property
     def name(self) -> str:
-        """The distribution's name, as spelled in METADATA."""
+        """The distribution's name, as written in METADATA."""
         return self.fields["name"]
 
     @property
     def version(self) -> str:
-        """The version, as spelled in METADATA."""
+        """The version, as written in METADATA."""
         return self.fields["version"].strip()
 
     @property
@@ -394,7 +397,7 @@ def split_device_name(name: str) -> tuple[str, str]:
 
 
 def own_requirements(device: FinishedWheel, host: FinishedWheel) -> list[str]:
-    """Return a device wheel's requirements, except its host and the host's other device wheels."""
+    """Return a device wheel's requirements, except those for its host and the host's other device wheels."""
     known = {canonicalize_name(host.name), *device_names(host)}
     texts = device.fields.get("requires_dist", ())
     return [
@@ -425,7 +428,8 @@ _CR_ALONE = re.compile(rb"\r(?!\n)")
 def check_copied(wheel: FinishedWheel) -> None:
     """Raise `InputError`, or `ProblemsError` for several problems, for METADATA that prevents a split.
 
-    The problems are headers with lines that end in a bare CR, and invalid values that device wheels would also get.
+    The problems are headers with lines that end in a bare CR, and invalid values that would also be copied to device
+    wheels.
     """
     place = f"{wheel.source}: METADATA"
     if _CR_ALONE.search(re.split(rb"(?<=\n)\r?\n", wheel.metadata, maxsplit=1)[0]):
@@ -551,7 +555,7 @@ class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Literal requirements that replace `device_requires` for some targets, keyed by normalized name."""
     jobs: int = 1
     dry_run: bool = False
-    """Whether to write nothing. If so, wheels have no size in the report."""
+    """Whether this is a dry run, which writes nothing. If so, wheels have no size in the report."""
     progress: Progress = SILENT
 
     def requires_of(self, target: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Parses and edits BUILD and ``.bzl`` files, and keeps the positions of their parts.
+"""Parses and edits BUILD and ``.bzl`` files, and records the positions of their parts.
 
 Starlark has the syntax of Python (Bazel's documentation, "Starlark language"). Therefore, Python's ``ast`` module
 parses these files.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NOT_ASCII = re.compile(rb"[^\x00-\x7f]")
 """Bytes that can't occur in names and labels.
 
-One question mark replaces each byte, so that all positions stay the same.
+A single question mark replaces each byte, so that all positions remain the same.
 """
 
 
@@ -60,7 +60,10 @@ class StarlarkFile:
         return self._line_starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     def line_start(self, number: int) -> int:
-        """Return the offset of a line, counted from 1. For the line after the last line, return the end of the file."""
+        """Return the offset of a line; line numbers start at 1.
+
+        For the line after the last line, return the end of the file.
+        """
         return min(self._line_starts[number - 1], len(self.data))
 
 
@@ -72,11 +75,11 @@ def called(node: ast.Call | ast.stmt) -> str:
 
 
 Splice = tuple[int, int, str]
-"""The start and end of a text, in bytes, and its replacement."""
+"""The start and end of a text range, in bytes, and its replacement."""
 
 
 def spliced(file: StarlarkFile, splices: list[Splice]) -> str:
-    """Return the file's text after the replacements. Splices must not overlap."""
+    """Return the file's text with the replacements applied. Splices must not overlap."""
     data = file.data
     for start, end, new in sorted(splices, reverse=True):
         data = data[:start] + new.encode(errors="surrogateescape") + data[end:]

@@ -1,4 +1,4 @@
-"""Writes the ``.bazelrc`` fragment for a ROCm build, and other generated files that reveal manual edits."""
+"""Writes the ``.bazelrc`` fragment for a ROCm build, and other generated files in which manual edits are detected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEAL = re.compile(r"\A# (?P<note>.*) sha256 of what follows: (?P<digest>[0-9a-f
 
 
 class HandEditedError(WorkError):
-    """A file isn't overwritten because it was edited by hand, or because another tool wrote it."""
+    """A file isn't overwritten because it was edited manually, or because another tool wrote it."""
 
 
 class GeneratedFile(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class GeneratedFile(msgspec.Struct, frozen=True):
         return f"# {self.note} sha256 of what follows: {_digest(self.body)}\n{self.body}"
 
     def write(self, path: Path, *, force: bool = False) -> str:
-        """Write the file and return the unified diff from the old text. If the diff is empty, write nothing.
+        """Write the file and return the unified diff from the old contents. If the diff is empty, write nothing.
 
         Raises `HandEditedError` for an existing file that was edited or that another tool wrote, unless ``force`` is
         true. Raises `WorkError` if the file can't be written.
@@ -58,7 +58,7 @@ class GeneratedFile(msgspec.Struct, frozen=True):
         return diff
 
     def diff(self, path: Path) -> str:
-        """Return the unified diff from the text at ``path``. Raises `WorkError` if the file can't be read."""
+        """Return the unified diff from the existing file at ``path``. Raises `WorkError` if the file can't be read."""
         lines = difflib.unified_diff(
             (_read(path) or "").splitlines(), self.text.splitlines(), f"{path} (before)", str(path), lineterm=""
         )
@@ -91,7 +91,7 @@ def _read(path: Path) -> str | None:
 
 
 JAX_ROCM_BAZELRC = "build/rocm/rocm.bazelrc"
-"""The file in JAX's own tree that defines the configs for ROCm."""
+"""The file in JAX's source tree that defines the configs for ROCm."""
 
 _SAFE = re.compile(r"[\w@%+=:,./$~^*{}\[\]();|&<>!?-]+")
 _CLANG_WITH_AVX_VNNI_INT8 = 19

@@ -53,7 +53,7 @@ class OldOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: str = ""
     """A description of the accepted values, for messages."""
     carried: tuple[str, ...] = ()
-    """Beginnings of equivalent Bazel options, for a value that only the shell or make knows."""
+    """Prefixes of equivalent Bazel options, for a value that only the shell or make knows."""
     decides: bool = False
     """Whether a translation requires a known value."""
 
@@ -69,7 +69,10 @@ class OldCommand(msgspec.Struct, frozen=True):
     parted: tuple[str, ...] = ()
     """Values that the old tool's shell split into several words, or whose quotes it removed."""
     carried: dict[str, str] = {}
-    """Options and variables whose values a shell, make, a workflow, or Python fills in. They are in no other field."""
+    """Options and variables whose values a shell, make, a workflow, or Python fills in.
+
+    No other field contains them.
+    """
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of an option."""
@@ -120,7 +123,7 @@ class OldTables(NamedTuple):
 
 
 def old_tables() -> OldTables:
-    """Return the replacements in rocm-jax."""
+    """Return the replacements for rocm-jax."""
     return OldTables(old_options(), old_variables())
 
 
@@ -157,7 +160,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
 
 
 def _check_caller(words: Sequence[str]) -> None:
-    """Raise `InputError` if the command runs another file, which then calls the old tool."""
+    """Raise `InputError` if the command runs another file, which in turn calls the old tool."""
     program = next((word for word in words if not _ASSIGNMENT.fullmatch(word)), "")
     script = next((word for word in words if word.endswith((".sh", ".bash", ".mk"))), "")
     if program.rpartition("/")[2] in _MAKES:
@@ -168,7 +171,7 @@ def _check_caller(words: Sequence[str]) -> None:
 
 
 def _take_carried(values: dict[str, Any], known: Mapping[str, OldOption], dashes: str) -> dict[str, str]:
-    """Remove the values with references, and return them.
+    """Remove the values that contain references, and return them.
 
     Raises `InputError` if a translation requires a known value.
     """
@@ -264,7 +267,7 @@ def gpu_targets(old: OldCommand) -> list[str]:
 
 
 def cpu_features(old: OldCommand) -> str:
-    """Return the CPU features as spelled in settings. ``release`` meant AVX, which only x86-64 has."""
+    """Return the CPU features in the notation that the settings use. ``release`` meant AVX, which only x86-64 has."""
     features = old.text("target_cpu_features", "release")
     is_x86 = old.text("target_cpu", "x86_64").endswith("x86_64")
     return features if is_x86 or features != "release" else "default"
@@ -288,7 +291,7 @@ def compiler_major(old: OldCommand) -> int | None:
 def overridden_repositories(old: OldCommand) -> dict[str, str]:
     """Return the repositories that ``--bazel_options`` overrides, and their folders.
 
-    The last override of a name wins.
+    If a name is overridden more than once, the last override takes precedence.
     """
     words = old.texts("bazel_options")
     pairs = zip_longest(words, words[1:], fillvalue="")
@@ -314,7 +317,7 @@ def clang_configs(major: int | None) -> list[str]:
 
 
 def carried_options(old: OldCommand, tables: OldTables) -> list[str]:
-    """Return Bazel options for values that aren't known before the commands run. Settings can't contain such values."""
+    """Return Bazel options whose values aren't known until the commands run. Settings can't contain such values."""
     known = {**tables.options, **tables.variables}
     return [option + value for name, value in old.carried.items() if name in known for option in known[name].carried]
 
@@ -440,7 +443,7 @@ def given_rows(old: OldCommand, tables: OldTables) -> Iterator[tuple[str, OldOpt
 
 
 def carried_rows(old: OldCommand, tables: OldTables) -> Iterator[tuple[str, OldOption]]:
-    """Yield the options and variables whose values aren't known before the commands run, with their rows."""
+    """Yield the options and variables whose values aren't known until the commands run, with their rows."""
     yield from ((f"--{name}", old_option) for name, old_option in tables.options.items() if name in old.carried)
     yield from ((name, old_option) for name, old_option in tables.variables.items() if name in old.carried)
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def require_values(options: Mapping[str, object]) -> None:
     """Raise `InputError` for the value ``--``, because argparse treats it as the end of the options and removes it.
 
-    ``options`` has argparse's values, keyed by option name without dashes. Before Python 3.13, argparse replaces the
-    value with an empty list.
+    ``options`` contains argparse's values, keyed by option name without dashes. Before Python 3.13, argparse replaces
+    the value with an empty list.
     """
     for name, value in options.items():
         values = value if isinstance(value, list) and value else [value]
@@ -68,9 +68,9 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bazel: tuple[str, ...] = ("bazel",)
     """The program and its startup options."""
     bazel_options: tuple[str, ...] = ()
-    """Further options. They come after the configs, so that they take precedence."""
+    """Further options. The options come after the configs, so that they take precedence."""
     python: str = ""
-    """The Python version that overrides the settings, if it isn't known before the commands run."""
+    """The Python version that overrides the settings, if it isn't known until the commands run."""
     rocm: str = ""
     """The ROCm version that overrides the settings."""
     is_editable: bool = False
@@ -78,12 +78,12 @@ class BuildOptions(msgspec.Struct, frozen=True):
 
 
 def commit_of(checkout: str = "") -> str:
-    """Return a part of a word that represents a checkout's commit. The command looks up the commit when it runs."""
+    """Return a placeholder in a word for a checkout's commit. The command looks up the commit when it runs."""
     return lookup("git", *(("-C", checkout) if checkout else ()), "rev-parse", "HEAD")
 
 
 def commit_in(file: str, constant: str) -> str:
-    """Return a part of a word that represents the commit in a constant of a Starlark file."""
+    """Return a placeholder in a word for the commit in a constant of a Starlark file."""
     script = rf's/^{constant} *= *"\([0-9a-f]*\)".*/\1/p'
     return lookup("sed", "-n", script, file)
 
@@ -148,13 +148,16 @@ def _assembly(wheel: str, title: str, kind: tuple[str, ...], settings: BazelSett
 
 
 def _pinned(settings: BazelSettings) -> dict[str, str]:
-    """Return the commits in the settings. A command that looks up the commit represents a commit in a file."""
+    """Return the commits in the settings.
+
+    A commit that is defined in a file is represented by a command that looks it up.
+    """
     parts = {name: commit.rpartition(":") for name, commit in settings.commits.items()}
     return {name: commit_in(file, value) if file else value for name, (file, _, value) in parts.items()}
 
 
 def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
-    """Return the commands as the text of a file, with the quotes that each word needs."""
+    """Return the commands as the text of a file, with each word quoted as necessary."""
     lines = {"shell": ["#!/bin/sh", "set -eu"], "makefile": [".PHONY: wheels", "wheels:"]}.get(form, [])
     for command in commands:
         line = spell_line(command.words, form)

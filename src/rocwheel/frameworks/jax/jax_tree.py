@@ -176,7 +176,7 @@ def sort_options(words: Sequence[str]) -> GivenOptions:
 
 
 def _joined(words: Sequence[str]) -> Iterator[str]:
-    """Yield the options. If the value of one of these options is a separate word, join the two with ``=``."""
+    """Yield the options. If the value of one of these options is a separate word, join the two words with ``=``."""
     rest = iter(words)
     for word in rest:
         yield f"{word}={next(rest, '')}" if word in _JOINED else word

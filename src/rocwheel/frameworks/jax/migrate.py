@@ -1,4 +1,4 @@
-"""Moves rocm-jax from build.py to Bazel's own commands, in the four phases of its proposal.
+"""Migrates rocm-jax from build.py to Bazel's own commands, in the four phases of its proposal.
 
 The edits in ``migrate.toml`` are for one commit. The proposal: github.com/ROCm/rocm-jax, branch
 simplify_jax_build_proposal.
@@ -34,20 +34,23 @@ Phase = Literal[1, 2, 3, 4]
 """The phases of the proposal: prepare, switch, deprecate, and remove."""
 
 State = Literal["done", "left", "unclear"]
-"""Whether a file has an edit. If it has neither the new lines nor the old text, the state is unclear."""
+"""Whether an edit was applied to a file.
+
+If the file contains neither the new lines nor the old text, the state is unclear.
+"""
 
 LAST_PHASE: Phase = 4
 _SWITCH: Phase = 2
 """The phase after which nothing calls build.py or runs patchelf."""
 _MARK_LENGTH = 12
-"""The length of a distinctive line. Many files have shorter lines, such as ``import glob``."""
+"""The minimum length of a distinctive line. Many files have shorter lines, such as ``import glob``."""
 
 
 class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The replacement of a text by ``new``, or with ``after``, the insertion of ``new``.
+    """The replacement of a text with ``new``, or, if ``after`` is set, the insertion of ``new`` after that text.
 
     A long text isn't quoted: ``first`` is its first line, ``lines`` the number of its lines, and ``digest`` the
-    beginning of its SHA-256 hash. ``following`` is the first line after ``after`` at the commit that isn't blank.
+    beginning of its SHA-256 hash. ``following`` is the first nonblank line after ``after`` at the expected commit.
     """
 
     new: str = ""
@@ -59,7 +62,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
 
     def state(self, text: str) -> State:
-        """Return whether a text still needs this edit. The new lines may have changes."""
+        """Return whether this edit must still be applied to a text. The new lines may have been modified since."""
         lines = set(text.splitlines())
         new = self.marks or self._new_lines
         found = len(new & lines)
@@ -72,7 +75,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "unclear" if self.beginning in lines else "done"
 
     def is_intact(self, text: str) -> bool:
-        """Return whether a text has the old text, or nothing between ``after`` and ``following``."""
+        """Return whether a text contains the old text, or has nothing between ``after`` and ``following``."""
         if not self.after:
             return self.count(text) > 0
         return any(_first_line(rest) == self.following for rest in text.split(self.after)[1:])
@@ -105,7 +108,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def beginning(self) -> str:
-        """The first line of the old text that isn't blank."""
+        """The first nonblank line of the old text."""
         return next(line for line in (self.first or self.old or self.after).splitlines() if line.strip())
 
 
@@ -130,8 +133,8 @@ class FileEdits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def is_done(self, text: str | None) -> bool:
         """Return whether a file has this change.
 
-        All edits of a file are written together. Therefore, a distinctive line of one edit is sufficient, unless an old
-        text is still present.
+        All edits of a file are written together. Therefore, a distinctive line of one edit is sufficient evidence,
+        unless an old text is still present.
         """
         if text is None or self.delete:
             return text is None and self.delete
@@ -140,18 +143,18 @@ class FileEdits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.has_traces(text) or all(edit.state(text) == "done" for edit in self.edits)
 
     def has_traces(self, text: str | None) -> bool:
-        """Return whether a file has distinctive new lines, but no old text."""
+        """Return whether a file contains distinctive new lines, but none of the old text."""
         if text is None or self.has_old(text):
             return False
         return any(edit.marks and edit.state(text) == "done" for edit in self.edits)
 
     def has_old(self, text: str) -> bool:
-        """Return whether a file has one of the texts to replace."""
+        """Return whether a file contains one of the texts to be replaced."""
         return any(not edit.after and edit.is_intact(text) for edit in self.edits)
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All edits in order, and the commit they are for."""
+    """All edits in order, and the commit that they apply to."""
 
     commit: str
     date: str
@@ -159,7 +162,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def expected(self) -> str:
-        """The checkout that the edits are for."""
+        """The checkout that the edits apply to."""
         return f"rocm-jax at commit {self.commit[:9]} from {self.date}"
 
 
@@ -170,7 +173,7 @@ def rocm_jax_proposal() -> Proposal:
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """The contents of a file before and after. `None` means that the file doesn't exist."""
+    """The contents of a file before and after the migration. `None` means that the file doesn't exist."""
 
     path: str
     before: str | None
@@ -197,10 +200,10 @@ class Migration(msgspec.Struct, frozen=True):
 def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, proposal: Proposal | None = None) -> Migration:
     """Plan the changes up to the end of a phase, without writing anything.
 
-    Changes that a file already has are skipped, even if their lines were edited. Raises `InputError` for a folder that
-    isn't a checkout of rocm-jax. Raises `ProblemsError` with each text that differs from the expected commit, or with
-    each file that may already be edited. Also raises it with each line of the checkout that would still need build.py
-    or patchelf.
+    Changes that were already made to a file are skipped, even if their lines were edited afterwards. Raises
+    `InputError` for a folder that isn't a checkout of rocm-jax. Raises `ProblemsError` with each text that differs from
+    the expected commit, or with each file that may already be edited. Also raises it with each line of the checkout
+    that would still need build.py or patchelf.
     """
     proposal = proposal or rocm_jax_proposal()
     root, paths = _tracked_files(folder, proposal.expected)
@@ -274,7 +277,7 @@ class _Files:
         return self._after[path]
 
     def edit(self, change: FileEdits) -> Iterator[InputError]:
-        """Edit a file, and yield the edits that don't fit."""
+        """Edit a file, and yield the edits that can't be applied."""
         text = self.text(change.path)
         if change.create and text is None:
             self._after[change.path] = change.create
@@ -313,7 +316,7 @@ class _Files:
 
 
 _MOST_BYTES = 1 << 20
-"""A larger file isn't a script."""
+"""A file larger than this isn't a script."""
 
 
 def _read(root: Path, path: str) -> str | None:
@@ -329,7 +332,7 @@ def _read(root: Path, path: str) -> str | None:
 
 
 _PATH_WIDTH, _TEXT_WIDTH = 80, 30
-"""Lengths at which a line of an error has at most 120 characters."""
+"""Length limits that keep an error's lines within 120 characters."""
 _OLD = re.compile(r"\b(build\.py|patchelf)\b")
 
 
@@ -368,8 +371,8 @@ _ANY_WRITE = 0o222
 def apply_changes(root: Path, changes: Sequence[FileChange]) -> None:
     """Write changes to a checkout.
 
-    First, all new contents are written under temporary names, so that a full disk changes nothing. Files keep their
-    permissions. Raises `ProblemsError` with all files that can't be written.
+    First, all new contents are written under temporary names, so that a full disk changes nothing. The permissions of
+    files don't change. Raises `ProblemsError` with all files that can't be written.
     """
     if problems := list(_write_problems(root, changes)):
         subject = f"{root}: no file was changed"

@@ -1,4 +1,4 @@
-"""Writes a patch that gives the ROCm wheels from JAX's own tree short run paths.
+"""Writes a patch that shortens the run paths in the ROCm wheels that are built in JAX's own tree.
 
 JAX's ``jaxlib/rocm/rocm_rpath.bzl`` adds the same entries to every library: for two folder depths, for each target
 family, and for seven Python versions. After the patch, each library has only the entries for its own folder.
@@ -35,7 +35,7 @@ _MACROS: dict[str, tuple[JaxWheel, str]] = {
     "rocm_nanobind_extension": ("plugin", "jaxlib/rocm"),
     "rocm_cc_binary": ("pjrt", "jax_plugins/rocm"),
 }
-"""JAX's macros that link, with the wheel of their libraries and the folder of the only package that calls them."""
+"""JAX's macros that link, each with its libraries' wheel and the folder of the only package that calls the macro."""
 
 _FAMILIES, _FUNCTION, _OLD = "_THEROCK_TARGET_FAMILIES", "_rocm_wheel_rpaths", "_WHEEL_RPATHS"
 _LINKOPTS, _NEW = "_wheel_linkopts", "_WHEEL_RUN_PATH"
@@ -50,7 +50,7 @@ _KNOWN = {
 }
 """The beginnings of the SHA-256 hashes of the functions' texts.
 
-A different text may add entries that the patch would drop.
+A different version of a function may add entries that the patch would remove.
 """
 
 _NEW_FUNCTION = '''\
@@ -70,8 +70,8 @@ def run_path_patch(checkout: Path, settings: BazelSettings | None = None) -> str
     Without ``search`` in the settings, the entries point to the SDK's packages, followed by the system folders that the
     file already has, such as ``/opt/rocm/lib``.
 
-    Raises `InputError` if the file can't be read or already has the patch, and `ProblemsError` with all differences
-    from the expected file.
+    Raises `InputError` if the file can't be read or is already patched, and `ProblemsError` with all differences from
+    the expected file.
     """
     path = checkout / RPATH_FILE
     data = read_small(path, _LARGEST, expected="a checkout of JAX")
@@ -140,7 +140,7 @@ def _first_line(file: StarlarkFile, node: ast.stmt) -> int:
 
 _Definition = ast.Assign | ast.FunctionDef
 _USERS = {_FAMILIES: {_FUNCTION}, _FUNCTION: {_OLD}, _OLD: {_LINKOPTS}, _LINKOPTS: {*_MACROS}}
-"""The definitions that the patch changes, and the only definitions that use each of them, once."""
+"""The definitions that the patch changes, and the only definitions that use each of them, exactly once."""
 
 
 def _parts(file: StarlarkFile) -> dict[str, _Definition]:
@@ -163,7 +163,7 @@ def _definitions(file: StarlarkFile) -> Iterator[tuple[str, _Definition]]:
 
 
 def _user(node: ast.stmt) -> str:
-    """Return the name that a top-level statement defines, or otherwise its line."""
+    """Return the name that a top-level statement defines, or else its line."""
     if isinstance(node, ast.FunctionDef):
         return node.name
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -182,7 +182,7 @@ def _uses(file: StarlarkFile, name: str) -> list[tuple[str, ast.Name]]:
 
 
 def _bindings(file: StarlarkFile) -> list[str]:
-    """Return each name that an assignment, a function, or a ``load`` statement binds, once for each binding."""
+    """Return the names that assignments, functions, and ``load`` statements bind, with one entry for each binding."""
     nodes = list(ast.walk(file.tree))
     assigned = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
@@ -211,7 +211,7 @@ def _differences(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[
 
 
 def _other_structure(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[str]:
-    """Yield the differences from the expected definitions, all of which the file has."""
+    """Yield the differences from the expected definitions; the file must contain all of them."""
     yield from _other_bindings(file)
     for name, users in _USERS.items():
         used = sorted(user for user, _ in _uses(file, name))
@@ -241,7 +241,7 @@ def _other_structure(file: StarlarkFile, found: dict[str, _Definition]) -> Itera
 
 
 def _other_bindings(file: StarlarkFile) -> Iterator[str]:
-    """Yield names that the file doesn't define once, and names that the patch would define again."""
+    """Yield names that the file doesn't define exactly once, and names that the patch would redefine."""
     bound = _bindings(file)
     for name in (*_USERS, *_MACROS):
         if (count := bound.count(name)) != 1:
@@ -283,7 +283,7 @@ def _system_folders(definition: _Definition) -> list[str]:
 
 
 def _other_callers(checkout: Path) -> Iterator[InputError]:
-    """Yield an error for each file through which another package would get the entries for this package's folder.
+    """Yield an error for each file that would give another package the run path entries for this package's folder.
 
     Any package can load a ``.bzl`` file. Therefore, no such file may load the macros.
     """

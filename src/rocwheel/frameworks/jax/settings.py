@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def settings_line(name: str, value: object, *, width: int = 0) -> str:
     """Return the line of a setting, with its line ending.
 
-    If a list is wider than ``width``, each item has its own line.
+    If a list is wider than ``width``, each item is on a separate line.
     """
     if isinstance(value, dict):
         pairs = ", ".join(f"{_spelled(key)} = {_spelled(item)}" for key, item in value.items())
@@ -55,13 +55,13 @@ SourceTree = Literal["rocm-jax", "jax"]
 """``rocm-jax``: the repository that AMD deprecated in May 2026. ``jax``: JAX's own repository, or a fork."""
 
 PYTHON_VERSION = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
-"""A Python version as in JAX's rules: ``3.12``, or ``3.14-ft`` for the free-threaded build."""
+"""A Python version in the notation of JAX's rules: ``3.12``, or ``3.14-ft`` for the free-threaded build."""
 
 _SDK = "$SDK"
 _FOLDER = r"/(?:(?![:$,'\"\\`])[!-~])"
 _ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
 _LOST_SITE_PACKAGES = "/_rocm_sdk"
-"""The beginning of an entry if a shell removed ``$SITE_PACKAGES``."""
+"""The beginning of an entry from which a shell removed ``$SITE_PACKAGES``."""
 _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
 _REPOSITORY = re.compile(r"[\w./-]+")
 _CONFIG = re.compile(r"[\w.+/:-]+")
@@ -107,7 +107,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     The default is ``$SDK``.
     """
     target_family: str = ""
-    """The target family of an SDK in the per-family layout. Its libraries are searched."""
+    """The target family of an SDK in the per-family layout. The libraries of this family are searched."""
     run_path_tag: Literal["rpath", "runpath"] = "runpath"
     crosstool: str = ""
     """The label of a C++ toolchain for ``--crosstool_top``, such as ``@local_config_rocm//crosstool:toolchain``."""
@@ -172,7 +172,7 @@ def read_settings(path: Path, *, needs_python: bool = True) -> BazelSettings:
 
 
 def check_settings(settings: BazelSettings, source: Path | str, *, needs_python: bool = True) -> None:
-    """Raise `ProblemsError` with all values that Bazel, the fetch of the repository, or the wheels would reject."""
+    """Raise `ProblemsError` with all values that Bazel, the repository rule, or the wheels would reject."""
     problems = list(_problems(settings, source))
     if needs_python and not settings.python_versions:
         problems.append(SettingsError(source, "python-versions is empty", expected="at least one"))
@@ -191,7 +191,7 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[InputError]
 
 
 def is_search_entry(entry: str) -> bool:
-    """Return whether ``search`` can have this entry."""
+    """Return whether an entry is valid in ``search``."""
     return bool(_ENTRY.fullmatch(entry)) and not lost_origin(entry) and not entry.startswith(_LOST_SITE_PACKAGES)
 
 
@@ -249,7 +249,7 @@ _UNUSED_BY_JAX = {
 
 
 def _unused(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
-    """Yield the same kind of values for settings that have no effect in JAX's own tree."""
+    """Yield tuples of the same kind for settings that have no effect in JAX's own tree."""
     default, names = BazelSettings(1), {field.name: field.encode_name for field in msgspec.structs.fields(settings)}
     for name, reason in _UNUSED_BY_JAX.items():
         is_default = getattr(settings, name) == getattr(default, name)
@@ -257,7 +257,7 @@ def _unused(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
 
 
 def _names(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
-    """Yield the same kind of values for labels, for commits, and for texts that must be a single line."""
+    """Yield tuples of the same kind for labels, for commits, and for texts that must be a single line."""
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         yield bool(_BAZEL_LABEL.fullmatch(label)), f"{label!r} is not a Bazel label", "a label such as //pjrt:plugin.so"
     for name, commit in settings.commits.items():

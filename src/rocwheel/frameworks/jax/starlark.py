@@ -33,14 +33,17 @@ _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
-    """Return the description of a wheel. Its placeholders without a value are ``{rocm}`` and the version."""
+    """Return the description of a wheel.
+
+    The placeholders that remain without a value are ``{rocm}`` and the version.
+    """
     return read_table(__package__, _FILE, dict[str, dict[str, Any]])[wheel]
 
 
 def rocm_major(text: str, source: str = _ROCM_OPTION) -> str:
-    """Return ROCm's major version, as in the wheels' names, from a version such as 7 or 7.2.0.
+    """Return ROCm's major version, as used in the wheels' names, from a version such as 7 or 7.2.0.
 
-    Raises `InputError` for any other text. ``source`` is the origin of the version, for the message.
+    Raises `InputError` for any other text. ``source`` is where the version comes from, for the error message.
     """
     if not _VERSION.fullmatch(text):
         raise InputError(source, f"is {text!r}", expected="a version such as 7 or 7.2.0")
@@ -159,7 +162,7 @@ _MARKERS = ("MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel")
 
 
 class HandEditedFilesError(ProblemsError):
-    """No file is written because files were edited by hand, or because another tool wrote them."""
+    """No file is written because files were edited manually, or because another tool wrote them."""
 
     exit_status = 1
 
@@ -172,7 +175,7 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
     """Lines for WORKSPACE or MODULE.bazel."""
 
     def write(self, folder: Path, *, force: bool = False) -> str:
-        """Write the files, and return the unified diffs from the old texts.
+        """Write the files, and return the unified diffs from the old contents.
 
         Unless ``force`` is true, raises `HandEditedFilesError` with all edited files before writing any file. Raises
         the same errors as `GeneratedFile.write`.
@@ -182,7 +185,7 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
         return "".join(file.write(folder / name, force=force) for name, file in self.files.items())
 
     def diff(self, folder: Path) -> str:
-        """Return the unified diffs from the texts in ``folder``."""
+        """Return the unified diffs from the existing files in ``folder``."""
         return "".join(file.diff(folder / name) for name, file in self.files.items())
 
     def _edited(self, folder: Path) -> Iterator[HandEditedError]:

@@ -23,14 +23,14 @@ Language = Literal["shell", "make", "either", "workflow"]
 Quoting = Literal["quoted", "unquoted", "bare"]
 """``bare``: the value is split at spaces, and an empty value isn't a word.
 
-``unquoted``: make adds no quotes around the value, because the value may have its own quotes.
+``unquoted``: make adds no quotes around the value, because the value may already contain quotes.
 """
 
 MARKS = frozenset("\0\1\2\3\x1f")
-"""Characters that can't occur in commands' words. They mark the parts that are filled in."""
+"""Characters that can't occur in the words of commands. They delimit the parts that are filled in."""
 
 _BY_LETTER: dict[str, Any] = {name[0]: name for name in (*get_args(Language), *get_args(Quoting))}
-"""Languages and quotings, keyed by the letters that represent them in words."""
+"""Languages and quoting styles, keyed by the letters that represent them in words."""
 _PIECE = re.compile("\0([smew])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
 _OF_THE_LOADER = "ORIGIN|LIB|PLATFORM|SITE_PACKAGES"
 _VARIABLE = re.compile(
@@ -57,12 +57,12 @@ class Lookup(msgspec.Struct, frozen=True):
 
 
 def reference(text: str, language: Language, quoting: Quoting = "quoted") -> str:
-    """Return a part of a word that represents a `Reference`."""
+    """Return a placeholder in a word for a `Reference`."""
     return f"\0{language[0]}{quoting[0]}{text}\0"
 
 
 def lookup(*words: str) -> str:
-    """Return a part of a word that represents a command's output. The command's words can contain references."""
+    """Return a placeholder in a word for a command's output. The command's words can contain references."""
     return "\1" + "\x1f".join(words) + "\2"
 
 
@@ -103,7 +103,7 @@ def bare(word: str) -> str:
 
 
 def shown(word: str) -> str:
-    """Return the word for human readers: references in their source text, and commands instead of their output."""
+    """Return the word in a readable form: references as their source text, and commands instead of their output."""
     return "".join(map(_shown, pieces(word)))
 
 
@@ -114,9 +114,9 @@ def _shown(part: str | Reference | Lookup) -> str:
 
 
 def mark_variables(word: str) -> str:
-    """Return a word with its variables marked: ``${NAME}``, ``$(NAME)``, ``$NAME``, ``${{ expression }}``.
+    """Return a word in which variables are marked: ``${NAME}``, ``$(NAME)``, ``$NAME``, ``${{ expression }}``.
 
-    Variables for the dynamic loader, such as ``$ORIGIN``, stay literal. Raises `InputError` for a word that contains
+    Variables for the dynamic loader, such as ``$ORIGIN``, remain literal. Raises `InputError` for a word that contains
     `MARKS`.
     """
     if MARKS & {*word}:

@@ -1,4 +1,4 @@
-"""Entry points of the console scripts. Each script runs the profiler's program with the same name."""
+"""Entry points of the console scripts. Each script runs the profiler's program that has the same name."""
 
 from __future__ import annotations
 

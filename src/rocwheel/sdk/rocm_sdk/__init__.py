@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "find_libraries", "initialize_process", "preload_libraries"]
 
 __version__: str
-"""The version of all packages in the set."""
+"""The version of all packages in this SDK."""
 
 _ALL_CDLLS: dict[str, ctypes.CDLL] = {}
 """The handles of the preloaded libraries, keyed by short name. Frameworks read this variable."""

@@ -1,6 +1,6 @@
 """The development tree ``_rocm_sdk_devel``.
 
-It is expanded from an archive on first use, and then updated with packages.
+It is expanded from an archive on first use, and is later updated as packages change.
 
 Frameworks and the programs of rocm-sdk-core import `get_devel_root` from here.
 """
@@ -26,8 +26,8 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
     """Return the development tree. Expand the tree and link device files into it if necessary.
 
     Several processes may call this function at the same time. Raises `ModuleNotFoundError` if rocm-sdk-devel isn't
-    installed, and `DevelError` if the tree can't be created or links to packages that were removed. If files of device
-    packages can't be linked, the function raises `DevelError` if ``is_strict``, and otherwise prints a warning.
+    installed, and `DevelError` if the tree can't be created or if it links to packages that were removed. If files of
+    device packages can't be linked, the function raises `DevelError` if ``is_strict``, and otherwise prints a warning.
     """
     place = find_place()
     if place.is_unfinished:
@@ -48,7 +48,7 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
 
 
 def restore_device_links() -> int:
-    """Restore removed links to files from device packages, and return the number of restored links.
+    """Restore links to files from device packages if they were removed, and return the number of restored links.
 
     Raises `ModuleNotFoundError` if rocm-sdk-devel isn't installed, and `DevelError` if a file can't be linked.
     """

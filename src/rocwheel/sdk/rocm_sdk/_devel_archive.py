@@ -25,7 +25,7 @@ MOST_RECORDS = 64 << 10
 _BUFFER = 128 << 10
 """The number of bytes that `tarfile` reads at a time.
 
-Larger blocks are slower, because each small read copies the rest.
+Larger blocks are slower, because each small read copies the rest of the block.
 """
 
 NEVER_WRITTEN = (
@@ -40,7 +40,10 @@ NEVER_WRITTEN = (
 
 @contextmanager
 def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
-    """Open the archive for one pass over its members. Raises `DevelError` if this Python can't decompress it."""
+    """Open the archive for a single pass over its members.
+
+    Raises `DevelError` if this Python installation can't decompress it.
+    """
     options = {"tarinfo": _Header, "bufsize": _BUFFER}
     with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", **options) as tar:  # type: ignore[call-overload]
         yield tar
@@ -62,7 +65,7 @@ def _open_stream(archive: Path) -> IO[bytes]:
 
 
 def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members of an open archive, and read the archive to its last byte.
+    """Yield the members of an open archive, and read the archive up to its last byte.
 
     Raises `tarfile.ReadError`, or an error of the decompressor, if the archive is damaged or truncated.
     """
@@ -78,8 +81,8 @@ def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 class _Header(tarfile.TarInfo):
     """A well-formed header, or the first of the zero blocks that end a tar file.
 
-    `tarfile` treats a damaged header as the end, and silently skips the members after it. It reads extended headers
-    of any size into memory.
+    `tarfile` treats a damaged header as the end of the file, and silently skips the members after it. It reads extended
+    headers of any size into memory.
     """
 
     @classmethod
@@ -150,7 +153,7 @@ class _XzReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer at least partially, and return the number of bytes, or 0 at the end."""
+        """Fill at least part of a buffer, and return the number of bytes, or 0 at the end."""
         data = b""
         while not data and not (self._decoder.eof and not self._begin_next()):
             if self._decoder.needs_input and not self._waiting:
@@ -195,7 +198,7 @@ The package managers of Debian, Fedora, SUSE, and related systems need it, so mo
 FOLDERS = (f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}/", "/usr/lib64/", "/usr/lib/", "")
 """Folders of libzstd.
 
-The loader's search comes last, because an empty LD_LIBRARY_PATH entry is the working directory.
+The loader's search comes last, because an empty entry in LD_LIBRARY_PATH represents the working directory.
 """
 
 
@@ -267,7 +270,7 @@ class _ZstdReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer at least partially, and return the number of bytes, or 0 at the end."""
+        """Fill at least part of a buffer, and return the number of bytes, or 0 at the end."""
         view = memoryview(buffer).cast("B")
         place = (self._ctypes.c_char * len(view)).from_buffer(view)
         self._output.data, self._output.size, self._output.position = self._ctypes.addressof(place), len(view), 0

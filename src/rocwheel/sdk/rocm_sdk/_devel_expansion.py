@@ -1,7 +1,8 @@
 """Expands the archive of development files into the tree ``_rocm_sdk_devel``.
 
-A rename makes the complete tree appear in one step. Until then, the tree's folder is empty. RECORD of rocm-sdk-devel
-is always correct, so an uninstall also removes files that a killed process left behind. The next process starts over.
+A rename makes the complete tree appear in one step. Until then, the tree's folder is empty. The RECORD file of
+rocm-sdk-devel is always correct, so an uninstall also removes files that a killed process left behind. The next process
+starts over.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def ensure_expanded(place: DevelPlace) -> None:
 
 
 def _describe(place: DevelPlace, archive: Path) -> dict[str, object]:
-    """Return values that identify an archive: its size, its time, and its hash if RECORD lists the archive."""
+    """Return values that identify an archive: its size, its modification time, and its hash, if RECORD lists it."""
     return {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
 
 
@@ -91,9 +92,9 @@ def _failure_text(place: DevelPlace, error: OSError) -> str:
 
 
 def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> None:
-    """Create the tree from its archive. The caller holds the lock.
+    """Create the tree from its archive. The caller must hold the lock.
 
-    Raises `DevelError` if the archive is damaged or unsafe, and if it links to files that aren't installed.
+    Raises `DevelError` if the archive is damaged or unsafe, or if it links to files that aren't installed.
     """
     try:
         _make_root(place)
@@ -107,7 +108,7 @@ def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> N
 
 
 def _make_root(place: DevelPlace) -> None:
-    """Remove the marker of a complete tree, and then create or empty the tree's folder."""
+    """Remove the file that marks the tree as complete, and then create or empty the tree's folder."""
     if place.root.is_symlink() or place.root.is_file():
         place.root.unlink()
     if not place.root.exists():
@@ -149,7 +150,7 @@ def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
 def _withdraw(place: DevelPlace) -> None:
     """Remove as many files of a failed expansion as possible.
 
-    RECORD keeps the lines of an older tree that can't be removed. It also keeps the lines of a tree that an interrupt
+    The lines for an older tree that can't be removed stay in RECORD. So do the lines for a tree that an interrupt
     leaves behind right after the rename.
     """
     shutil.rmtree(place.partial, ignore_errors=True)
@@ -240,7 +241,7 @@ class DevelTree:
     def _make_folder(self, path: Path, member: tarfile.TarInfo) -> None:
         """Create a folder and its parents.
 
-        Fail if there is a link instead of a folder, because the link would redirect the files.
+        Fail if there is a link instead of a folder, because files would then be written to the link's target.
         """
         if path in self._folders:
             return
@@ -263,7 +264,7 @@ class DevelTree:
     def _add_link(self, path: Path, member: tarfile.TarInfo) -> None:
         """Create a symlink, or a hard link if the target is a program.
 
-        A program finds its prefix based on its own path.
+        A program derives its prefix from its own path.
         """
         folder = posixpath.join(self._place.root.name, path.parent.relative_to(self._place.partial).as_posix())
         # The target of the link, relative to site-packages. ``folder`` is the link's folder in site-packages.
@@ -289,7 +290,7 @@ class DevelTree:
 
 
 def _is_program(path: Path) -> bool:
-    """Return whether a file is an executable ELF file or script that doesn't have the name of a library."""
+    """Return whether a file is an executable ELF file or script whose name isn't that of a library."""
     if not path.is_file() or not os.access(path, os.X_OK) or ".so" in path.suffixes:
         return False
     with path.open("rb") as file:

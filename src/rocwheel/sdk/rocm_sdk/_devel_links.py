@@ -1,4 +1,4 @@
-"""Links files of other packages into the development tree, and records the links to device packages in notes.
+"""Links files of other packages into the development tree, and records the links to device packages in note files.
 
 Links to device packages are hard links. Libraries look for their kernels next to their own path in the tree, and some
 libraries don't follow symlinks. Across file systems, or without support for hard links, the links are symlinks. On
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Warn = Callable[[str], None]
 
 NOTES = ".device_links"
-"""The folder in the tree with the notes, which list the linked paths of each device package."""
+"""The folder in the tree that contains the notes, which list the linked paths of each device package."""
 
 
 def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
@@ -59,7 +59,7 @@ def linked_files(place: DevelPlace) -> set[Path]:
 def absent_links(place: DevelPlace) -> list[str]:
     """Return the links and notes that were removed from the tree after `link_devices`. Raises `OSError`.
 
-    Return an empty list if the set of packages changed, because the next use of the tree then restores all links.
+    Return an empty list if the set of packages changed, because all links are then restored when the tree is next used.
     """
     manifests = device_manifests(place)
     if place.read_state().get("devices") != manifests:
@@ -82,12 +82,12 @@ def restore_links(place: DevelPlace) -> int:
 
 
 def link_devices(place: DevelPlace, *, again: bool = False) -> None:
-    """Update the links for the installed device packages. The caller holds the lock.
+    """Update the links for the installed device packages. The caller must hold the lock.
 
     With ``again``, the links are updated even if the set of packages didn't change. The process may be killed at any
-    time, so paths are noted before they are linked, and the state is written last. Paths where the tree has its own
-    file are not noted. The RECORD line of the tree's folder covers the links. A separate line for each link would be
-    wrong as soon as the device package changed.
+    time, so paths are recorded before they are linked, and the state is written last. Paths at which the tree has a
+    file of its own are not recorded. The RECORD line for the tree's folder covers the links. Separate lines for the
+    links would be wrong as soon as the device package changed.
     """
     manifests = device_manifests(place)
     state = place.read_state()
@@ -123,7 +123,7 @@ def _manifest_folder(place: DevelPlace) -> Path | None:
 def _read_manifest(place: DevelPlace, target: str, tell: Warn) -> list[str]:
     """Return the paths of a device package's files.
 
-    If the package doesn't fit this release, warn and return an empty list.
+    If the package is from a different release, warn and return an empty list.
     """
     folder = _manifest_folder(place)
     try:
@@ -166,7 +166,7 @@ def _noted(place: DevelPlace, target: str) -> list[str]:
 
 
 def _read_note(note: Path, tell: Warn) -> list[str]:
-    """Return the noted paths. If the note is damaged, warn and return an empty list."""
+    """Return the recorded paths. If the note is damaged, warn and return an empty list."""
     try:
         return read_note(note)
     except (DamagedFileError, FileNotFoundError) as e:
@@ -257,9 +257,11 @@ def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
 
 
 def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
-    """Return whether a link is missing. No link is missing if the package lacks the file or the tree has its own file.
+    """Return whether a link is missing.
 
-    A link to a file that was replaced has different content or a different time.
+    No link is missing if the package lacks the file or if the tree has a file of its own.
+
+    A link is also missing if its file was replaced, so that the content or the time differs.
     """
     link, file = _link_and_file(place, path)
     if not is_file(file) or is_folder(link):
@@ -270,13 +272,13 @@ def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
 
 
 def is_free(place: DevelPlace, path: str) -> bool:
-    """Return whether the tree lacks its own file at a path. The path may be free or occupied by the link."""
+    """Return whether the tree has no file of its own at a path. The path may be free or occupied by the link."""
     link, file = _link_and_file(place, path)
     return not os.path.lexists(link) or (is_there(link) and is_there(file) and link.samefile(file))
 
 
 def _is_as(link: Path, file: Path) -> bool:
-    """Return whether a link points to a file or to a copy of it. In container images, hard links can become copies."""
+    """Return whether a path is a link to a file or a copy of it. In container images, hard links can become copies."""
     if not is_there(link):
         return False
     there, here = link.stat(), file.stat()
@@ -309,7 +311,7 @@ def _device_module() -> str:
 def give_name(source: Path, path: Path) -> None:
     """Create a hard link, and retry if that fails. Raises `OSError`.
 
-    A second attempt may succeed, for example if a server has checked renewed credentials, or if a virus scanner has
+    A second attempt may succeed, for example after a server has verified renewed credentials or a virus scanner has
     closed the file. A copy or symlink instead of the hard link would be permanent.
     """
     try:
@@ -332,7 +334,7 @@ def link_hard(source: Path, path: Path) -> None:
 
 
 def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -> list[str]:
-    """Create links, which are pairs of path and target. ``locate`` returns the file or folder of a target.
+    """Create links, each of which is a pair of a path and a target. ``locate`` returns the file or folder of a target.
 
     A target may be another link, and its path may contain a link to a folder. Return the missing targets.
     """

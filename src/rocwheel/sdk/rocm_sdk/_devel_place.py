@@ -88,7 +88,7 @@ class DevelPlace(NamedTuple):
         return next((path for path in paths if is_there(path)), None)
 
     def read_state(self) -> dict[str, object]:
-        """Return the state of the tree. It is empty if the tree is incomplete or belongs to an untrusted user.
+        """Return the state of the tree. The state is empty if the tree is incomplete or belongs to an untrusted user.
 
         Raises `DevelError` if the current user is not allowed to read the state, or if the disk fails.
         """
@@ -110,7 +110,7 @@ class DevelPlace(NamedTuple):
 
     @property
     def links(self) -> Path:
-        """The manifest that replaces symlinks in the archive; see `read_links`."""
+        """The manifest that lists links if the archive has no symlinks; see `read_links`."""
         return self.package / LINKS
 
     @property

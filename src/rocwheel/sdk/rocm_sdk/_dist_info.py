@@ -87,7 +87,10 @@ class PackageEntry(NamedTuple):
         return find_trusted(self.get_py_package_name(target_family)) if self.has_py_package(target_family) else None
 
     def has_py_package(self, target_family: str | None = None) -> bool:
-        """Return whether the package is installed. Device packages put their files into the folder of the libraries."""
+        """Return whether the package is installed.
+
+        Device packages install their files into the folder of the libraries.
+        """
         name = self.get_py_package_name(target_family)
         if self.logical_name == "device":
             return target_family in installed_devices()
@@ -142,10 +145,10 @@ ALL_LIBRARIES = {
 def determine_target_family() -> str:
     """Return the family to use.
 
-    The first source with a family decides: ``ROCM_SDK_TARGET_FAMILY``, the GPU, the installed packages, the release. If
-    several families are installed, use the family that was chosen when ``rocm`` was installed. If only the release has
-    families, use its default or its first family. Raises `ValueError` if the choice isn't available, or if the release
-    has no families.
+    The first source that specifies a family decides: ``ROCM_SDK_TARGET_FAMILY``, the GPU, the installed packages, the
+    release. If several families are installed, use the family that was chosen when ``rocm`` was installed. If only the
+    release has families, use its default or its first family. Raises `ValueError` if the choice isn't available, or if
+    the release has no families.
     """
     global CACHED_TARGET_FAMILY  # noqa: PLW0603 (scripts read and set it)
     if CACHED_TARGET_FAMILY is None:

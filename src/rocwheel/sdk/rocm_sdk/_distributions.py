@@ -1,4 +1,4 @@
-"""Finds installed distributions, and reads from their metadata where they came from."""
+"""Finds installed distributions, and determines from their metadata where they came from."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def list_distributions() -> list[Distribution]:
 
 
 def name_origin() -> str:
-    """Return pip's option for the folder with the file that ``rocm`` or the core was installed from.
+    """Return the pip option that specifies the folder with the file from which ``rocm`` or the core was installed.
 
-    Returns an empty string if the folder is unknown. Installers record the file that a package was installed from, but
+    Returns an empty string if the folder is unknown. Installers record the file from which a package was installed, but
     not the index. The other packages are probably in the same folder as that file.
     """
     folder = next(filter(None, map(_folder_of_file, ("meta", "core"))), "")

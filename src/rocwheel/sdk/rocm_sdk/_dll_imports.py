@@ -22,9 +22,9 @@ class DamagedDllError(ValueError):
 
 
 def read_imports(path: Path) -> list[str]:
-    """Return the names of the DLLs that are loaded with a file, in the order of the import table.
+    """Return the names of the DLLs that are loaded together with a file, in the order of the import table.
 
-    DLLs that the file imports no function from are left out, because Windows skips them. Delay-loaded DLLs are also
+    DLLs from which the file imports no functions are left out, because Windows skips them. Delay-loaded DLLs are also
     left out. Raises `DamagedDllError`, and `OSError` if the file can't be read.
     """
     with open_regular(path) as file:

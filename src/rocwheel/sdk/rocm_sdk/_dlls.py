@@ -1,8 +1,8 @@
 """Loads the packages' DLLs on Windows, and reports missing DLLs.
 
 Once a process has loaded a DLL, Windows uses it for every later request for that file name. So the order matters:
-Windows doesn't search System32 for a DLL that is already loaded. The graphics driver may have another DLL with the same
-name there.
+Windows doesn't search System32 for a DLL that is already loaded. The graphics driver may have installed another DLL
+with the same name there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def preload_dlls(shortnames: Iterable[str], platform: Windows) -> None:
 
 
 def load_order(shortnames: Iterable[str]) -> list[str]:
-    """Return the short names of libraries and their dependencies, dependencies first."""
+    """Return the short names of libraries and their dependencies, with dependencies first."""
     rows = _build_info.LIBRARIES
     order = (needed for name in shortnames for needed in (*(rows[name].get("needs", []) if name in rows else []), name))
     return list(dict.fromkeys(order))
@@ -66,7 +66,7 @@ def search_folders() -> list[str]:
 
 
 class DllError(OSError):
-    """A DLL can't be loaded. The text contains the DLL, the missing files, and a remedy."""
+    """A DLL can't be loaded. The message contains the DLL, the missing files, and a remedy."""
 
 
 def load_dll(path: Path, platform: Windows) -> ctypes.CDLL:
@@ -109,7 +109,7 @@ class MissingDll(NamedTuple):
     """The file name of the DLL that imports the missing DLL. Empty for the DLL that the caller loads."""
 
     fault: str = ""
-    """The reason why the DLL can't be read, if it exists."""
+    """The reason why the DLL can't be read, or an empty string if it doesn't exist."""
 
 
 def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: WindowsCalls) -> str:
@@ -140,8 +140,8 @@ def missing_of(path: Path, folders: Sequence[str], calls: WindowsCalls) -> tuple
 def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> Iterator[MissingDll]:
     """Yield the direct and indirect imports of a DLL that aren't in the ``searched`` folders.
 
-    DLLs that the process has already loaded are skipped. So are imports of DLLs in the last folder, which belongs to
-    the system.
+    DLLs that the process has already loaded are skipped. The same applies to imports of DLLs in the last folder, which
+    belongs to the system.
     """
     waiting, seen = [(path, "")], {path.name.lower()}
     while waiting:
@@ -173,7 +173,7 @@ def describe_missing(missing: MissingDll, searched: Sequence[str]) -> str:
 def _remedies_of(missing: Sequence[MissingDll]) -> str:
     """Return the remedies for missing DLLs.
 
-    The message ends with a single command for all DLLs that packages contain.
+    The message ends with a single command for all missing DLLs that packages contain.
     """
     packaged = [one for one in missing if _package_of(one.name)]
     sentences = dict.fromkeys(f"{remedy_of(one)}." for one in missing if one not in packaged)

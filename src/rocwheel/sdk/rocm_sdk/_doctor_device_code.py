@@ -29,9 +29,9 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     """Return diagnoses about the device code for the GPUs' targets.
 
     Missing code is an error. For integrated GPUs, it is a warning, or a note if there is another GPU. Libraries that
-    contain the code for all GPUs don't need a package for a GPU. Device packages may have whole libraries while the
-    common libraries keep some code. In that case, a missing package is only a warning for GPUs that can run the common
-    code.
+    contain the code for all GPUs don't need a package for each GPU. Device packages may contain complete libraries
+    while the common libraries still contain some code. In that case, a missing package is only a warning for GPUs that
+    can run the common code.
     """
     if not _build_info.FAMILIES:
         return []
@@ -50,7 +50,7 @@ def needs_device_code() -> bool:
 
 
 def lack_levels(system: System, gpus: list[Gpu]) -> dict[str, str]:
-    """Return the level of a diagnosis about missing code, keyed by the targets of the visible GPUs."""
+    """Return the severity of a diagnosis about missing code, keyed by the targets of the visible GPUs."""
     visible = visible_gpus(system, gpus)
     kinds: dict[str, bool] = {}
     for gpu in visible.values():  # a target counts as integrated only if all GPUs with that target are integrated
@@ -78,7 +78,7 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
 
 
 def _way_around(system: System, visible: dict[int, Gpu]) -> str:
-    """Return the remedy for a GPU that this release doesn't support, which is to use only the other GPUs."""
+    """Return the remedy for a GPU that this release doesn't support: using only the other GPUs."""
     served = {number: gpu.target for number, gpu in visible.items() if family_serving(gpu.target, system.platform)}
     if not served:
         return "To list other releases: pip index versions rocm"
@@ -89,7 +89,7 @@ def _way_around(system: System, visible: dict[int, Gpu]) -> str:
 
 
 def check_choice(system: System) -> list[Diagnosis]:
-    """Return an error for a choice that this release doesn't have, or that differs from the installed packages.
+    """Return an error for a choice that this release doesn't offer, or that differs from the installed packages.
 
     Both pip and uv cache the wheel that they built for an earlier choice.
     """
@@ -144,7 +144,7 @@ VERSION = re.compile("[a-z0-9.+!_-]+", re.IGNORECASE | re.ASCII)
 
 
 class HostWheel(NamedTuple):
-    """An installed wheel with separate device wheels, and their names and versions for each target.
+    """An installed wheel with separate device wheels, and the names and versions of those wheels for each target.
 
     Such a wheel, for example the wheel of a framework, has an extra ``device-TARGET`` for each target. Its libraries
     refer to archives in the device wheel.
@@ -223,7 +223,7 @@ def _field(one: Distribution, field: str) -> str:
 
 
 def _header(one: Distribution) -> list[str]:
-    """Return the lines of METADATA before the description, or an empty list if the file can't be read."""
+    """Return the lines that precede the description in METADATA, or an empty list if the file can't be read."""
     with suppress(OSError, ValueError):
         return (one.read_text("METADATA") or "").replace("\r\n", "\n").partition("\n\n")[0].split("\n")
     return []

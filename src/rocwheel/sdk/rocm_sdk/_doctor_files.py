@@ -82,7 +82,7 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
 
 
 def _opening(refused: dict[str, Path]) -> str:
-    """Return the command that makes the folders of files readable, or an empty string on systems without ``chmod``."""
+    """Return the command that makes the files' folders readable, or an empty string on systems without ``chmod``."""
     if this_platform().is_windows:
         return ""
     depths = ((path, max(len(Path(name).parts) - 1, 0)) for name, path in refused.items())
@@ -90,7 +90,7 @@ def _opening(refused: dict[str, Path]) -> str:
 
 
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
-    """Return the fault of a file, or an empty string if there is no fault."""
+    """Return a description of the problem with a file, or an empty string if the file is correct."""
     try:
         return difference(path, digest, size, deep)
     except (FileNotFoundError, NotADirectoryError):
@@ -156,7 +156,7 @@ def _is_among(path: Path, folders: set[str]) -> bool:
 
 
 def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tuple[str, str]]:
-    """Yield the level and text of differences between commands and RECORD."""
+    """Yield the severity and text of differences between commands and RECORD."""
     gone = [this_platform().plain(str(path)) for _, path, _, _ in commands if _is_absent(str(path))]
     broken = {path: fault for _, path, _, _ in commands if (fault := _command_fault(path))}
     # Users who move an environment may edit the first lines of its commands, so these differences aren't errors.
@@ -175,7 +175,7 @@ def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tu
 def _command_fault(path: Path) -> str:
     """Return why an existing command can't start for any user, or an empty string.
 
-    If access is denied, there is no fault.
+    If access is denied, the command isn't considered faulty.
     """
     try:
         facts = path.stat()

@@ -29,9 +29,9 @@ KERNEL_VARIABLES = {
     "MIOPEN_SYSTEM_DB_PATH": ("MIOpen", NOTE),
     "ROCFFT_RTC_SYS_CACHE_PATH": ("rocFFT", NOTE),
 }
-"""The libraries and diagnosis levels for variables that set another folder for kernels.
+"""The libraries and severities for variables that set another folder for kernels.
 
-Libraries with the level ``warning`` fail without kernels, and treat an empty value as a folder. Other libraries
+Libraries with the severity ``warning`` fail without kernels, and treat an empty value as a folder. Other libraries
 recompile their kernels.
 """
 
@@ -115,7 +115,7 @@ def _foreign_libraries(system: System, folder: str) -> list[str]:
 
 
 def _is_own(system: System, path: str) -> bool:
-    """Return whether a path is in a folder of these packages."""
+    """Return whether a path is in one of these packages' folders."""
     real = Path(system.real_path(path))  # `Path.resolve` can raise an error for a symlink loop
     return any(real.is_relative_to(root.resolve()) for root in _own_roots())
 
@@ -132,7 +132,10 @@ def _own_roots() -> list[Path]:
 KERNELS = "bin/rocblas/library"
 
 LONGEST_KERNELS = 174
-"""The maximum length of rocBLAS's kernel path. With longer paths, Tensile has crashed the process."""
+"""The maximum length of the path to rocBLAS's kernels.
+
+With longer paths, Tensile has been known to crash the process.
+"""
 
 
 def check_dlls(system: System, platform: Windows) -> list[Diagnosis]:

@@ -1,4 +1,4 @@
-"""Checks that the installed packages fit together, and that the development files are expanded or can be expanded."""
+"""Checks that the installed packages match each other, and that the development files are or can be expanded."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _version(dist: str) -> str:
 
 
 def deviating_versions() -> dict[str, str]:
-    """Return the version of each installed distribution in the set that isn't from this release."""
+    """Return the version of each installed distribution in the set that doesn't belong to this release."""
     found = {dist: text for dist, _, text in installed_packages()}
     return {dist: text for dist, text in found.items() if release_of(text) != release_of(_build_info.VERSION)}
 
@@ -59,7 +59,7 @@ def deviating_versions() -> dict[str, str]:
 def check_versions() -> list[Diagnosis]:
     """Return an error if packages from different releases are installed.
 
-    Such packages link to files and symbols that other releases don't have.
+    Such packages link to files and symbols that don't exist in other releases.
     """
     deviating = deviating_versions()
     if not deviating:

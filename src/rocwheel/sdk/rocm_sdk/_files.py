@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NotAFileError(OSError):
-    """A path isn't a regular file. The text contains its type."""
+    """A path isn't a regular file. The message contains its type."""
 
     def __init__(self, path: Path, mode: int) -> None:
         self.path, self.found = path, next((name for test, name in KINDS if test(mode)), "something else")
@@ -67,7 +67,7 @@ def read_regular(path: Path) -> str:
 
 
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Errors that mean that a path doesn't exist. After other errors, the path may exist."""
+"""Errors that indicate that a path doesn't exist. After other errors, the path may exist."""
 
 
 def list_below(folder: Path) -> list[Path]:
@@ -87,17 +87,17 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a path exists. Raises `OSError` if the system can't tell."""
+    """Return whether a path exists. Raises `OSError` if the system can't determine this."""
     return _mode(path) != 0
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path points to a file. Raises `OSError` if the system can't tell."""
+    """Return whether a path points to a file. Raises `OSError` if the system can't determine this."""
     return stat.S_ISREG(_mode(path))
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a path points to a folder. Raises `OSError` if the system can't tell."""
+    """Return whether a path points to a folder. Raises `OSError` if the system can't determine this."""
     return stat.S_ISDIR(_mode(path))
 
 
@@ -115,7 +115,10 @@ SHOWN = 60
 
 
 class DamagedFileError(ValueError):
-    """A file of a package is damaged. The text contains the file, the value that was found, and the expected value."""
+    """A file of a package is damaged.
+
+    The message contains the file, the value that was found, and the expected value.
+    """
 
     def __init__(self, path: Path, found: str, expected: str) -> None:
         super().__init__(f"{path}: {found}; expected {expected}")

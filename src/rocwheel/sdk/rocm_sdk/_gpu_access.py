@@ -33,7 +33,7 @@ NOTE = "note"
 KFD = "/dev/kfd"
 PCI = "/sys/bus/pci/devices"
 PCI_CLASSES = ("0x03", "0x12")
-"""The PCI classes of display controllers and processing accelerators."""
+"""The PCI device classes of display controllers and processing accelerators."""
 
 WSL_DEVICE = "/dev/dxg"
 
@@ -46,7 +46,7 @@ UDEV_RULES = (
 
 
 class Diagnosis(NamedTuple):
-    """A problem, or information that is worth knowing, and the remedy."""
+    """A problem or a piece of useful information, with a remedy."""
 
     level: str
     """``error`` if the GPU is unusable, ``warning`` if it may not be the intended GPU, ``note`` otherwise."""
@@ -69,7 +69,7 @@ MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists the GPUs that the
 
 
 def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
-    """Return the GPUs, and diagnoses about invalid variables and files and about access.
+    """Return the GPUs, and diagnoses about access, invalid variables, and invalid files.
 
     With ``require_gpu``, a missing GPU is an error.
     """
@@ -100,7 +100,7 @@ def _remedy_of(system: System, problem: DetectionError) -> str:
 
 
 def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
-    """Return why this process can't use ``gpus``, or why there are no GPUs, even if a variable lists GPUs."""
+    """Return why this process can't use ``gpus``, or why the machine has no GPUs even if a variable lists GPUs."""
     if system.platform == "win32":
         return _check_windows(system, gpus, is_listed=is_listed)
     if system.platform != "linux":

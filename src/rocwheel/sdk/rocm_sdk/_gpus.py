@@ -1,6 +1,6 @@
-"""Finds a machine's GPUs in variables, in the KFD topology, or on Windows.
+"""Finds a machine's GPUs in variables, in the KFD topology, or, on Windows, with the driver's clinfo.
 
-On Windows, this module runs the driver's clinfo. On other systems, it doesn't run any other program.
+On Windows, this module runs clinfo. On other systems, it doesn't run any other program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._system import System
 
 TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*(:(?P<first>sramecc|xnack)[+-](:(?!(?P=first))(sramecc|xnack)[+-])?)?")
-"""A target ID as in LLVM's AMDGPUUsage: a processor, followed by features, each at most once."""
+"""A target ID as defined in LLVM's AMDGPUUsage: a processor followed by features, each of which occurs at most once."""
 
 INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
 """Targets of integrated GPUs. As of Linux 6.6, which dropped IOMMUv2, their nodes no longer have CPU cores."""
@@ -36,7 +36,7 @@ GENERIC_TARGETS = {
 
 
 class DetectionError(ValueError):
-    """A variable or a file of the topology is invalid. The text contains the source and the problem."""
+    """A variable or a file of the topology is invalid. The message contains the source and the problem."""
 
     def __init__(self, source: str, found: str) -> None:
         self.source, self.found = source, found
@@ -59,16 +59,16 @@ class Gpu(NamedTuple):
     """The minor number of the render node, such as 128 for ``/dev/dri/renderD128``, or 0 if unknown."""
 
     integrated: bool = False
-    """Whether the GPU is integrated, because its node also has CPU cores or only integrated GPUs have its target."""
+    """Whether the GPU is integrated: its node also has CPU cores, or its target exists only in integrated GPUs."""
 
     number: int = 0
-    """The runtime's number for the node. The runtime skips hidden nodes and numbers the other nodes from 0."""
+    """The runtime's number for the node. The runtime skips hidden nodes and numbers the remaining nodes from 0."""
 
 
 def detect_gpus(system: System) -> list[Gpu]:
     """Return the GPUs in the order of their nodes, as `survey_gpus` does.
 
-    Raises `DetectionError` if there is no GPU and a source is invalid.
+    Raises `DetectionError` if there are no GPUs and a source is invalid.
     """
     gpus, problems = survey_gpus(system)
     if problems and not gpus:
@@ -81,12 +81,11 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
 
     The GPUs come from the first of these sources that applies:
 
-    1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: no GPUs.
-    2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: a list of targets, separated by commas.
-    3. ``ROCM_TARGET_LST``: a file with a target at the start of each line (``gfx000`` is the CPU).
-    4. On Windows, the driver's clinfo, or hipInfo of the HIP SDK in ``HIP_PATH``.
-    5. The KFD topology. ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) overrides the version of a node.
-    6. In the Windows Subsystem for Linux, which has no topology, only that variable.
+    1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: no GPUs. 2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: a list of targets,
+    separated by commas. 3. ``ROCM_TARGET_LST``: a file with a target at the start of each line (``gfx000`` is the CPU).
+    4. On Windows, the driver's clinfo, or hipInfo of the HIP SDK in ``HIP_PATH``. 5. The KFD topology.
+    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) overrides the version of a node. 6. In the Windows Subsystem for
+    Linux, which has no topology, only that variable is used.
 
     Like the runtime, the function skips nodes that a container hides.
     """
@@ -114,7 +113,7 @@ def replacing_variable(system: System) -> str:
 
 
 def is_wsl(system: System) -> bool:
-    """Return whether this is the Windows Subsystem for Linux, which has no KFD and doesn't show GPUs in sysfs."""
+    """Return whether this is the Windows Subsystem for Linux, which has no KFD and doesn't list GPUs in sysfs."""
     return system.exists("/dev/dxg") or "microsoft" in (system.read_text("/proc/sys/kernel/osrelease") or "").lower()
 
 
@@ -176,7 +175,7 @@ clinfo prints ``Device Type: CL_DEVICE_TYPE_GPU``, and later ``Name: gfx1100``. 
 def find_targets(system: System) -> tuple[str, list[str]]:
     """Return the first program that lists GPUs, and the targets of the GPUs.
 
-    If no program does, return the last program.
+    If no program lists GPUs, return the last program.
     """
     program, targets = "", []
     for program in _programs(system):
@@ -200,7 +199,7 @@ def _programs(system: System) -> Iterator[str]:
 
 
 def _parse(text: str) -> list[str]:
-    """Return the GPU targets that clinfo or hipInfo lists. Other devices have other kinds of names."""
+    """Return the GPU targets that clinfo or hipInfo lists. Names of other devices have a different format."""
     targets, is_gpu = [], False
     for match in LISTED.finditer(text):
         if match["kind"]:
@@ -331,16 +330,16 @@ def target_name(gfx_target_version: int) -> str:
 
 
 def _is_version(version: int) -> bool:
-    """Return whether a target name for the version exists.
+    """Return whether there is a target name for the version.
 
-    The minor version and the stepping have one character each, and the lowest major version is 6.
+    The minor version and the stepping are one character each, and the lowest major version is 6.
     """
     major, rest = divmod(version, 10000)
     return 6 <= major < 100 and all(number < 16 for number in divmod(rest, 100))
 
 
 def visible_gpus(system: System, gpus: list[Gpu]) -> dict[int, Gpu]:
-    """Return the GPUs that a program sees, keyed by their number in ``HIP_VISIBLE_DEVICES``.
+    """Return the GPUs that are visible to a program, keyed by their number in ``HIP_VISIBLE_DEVICES``.
 
     The runtime numbers GPUs in the order of the kernel's nodes. ``ROCR_VISIBLE_DEVICES`` selects some of them, and HIP
     numbers the selected GPUs from 0. If HIP's own variable isn't set, HIP reads ``CUDA_VISIBLE_DEVICES``.

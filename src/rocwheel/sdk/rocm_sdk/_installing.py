@@ -1,6 +1,6 @@
-"""Creates the commands that install packages in the set from their source, or that make their files readable.
+"""Creates the commands that install packages of the set from their original source, or that make their files readable.
 
-Without a source, pip uses its default index, where anyone may have registered the names.
+If the source isn't specified, pip uses its default index, where anyone may have registered the names.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _command(logical: tuple[str, ...]) -> str:
 
 
 def opening_hint(*folders: Path) -> str:
-    """Return the command that makes folders accessible to all users, and the owner, who can run the command.
+    """Return the command that makes folders accessible to all users, and the folders' owner, who can run the command.
 
-    Reinstalling doesn't help. If uv can't list a folder, it fails halfway, and pip leaves the folder behind under
-    another name. Later, both tools remove a folder only if its owner may write to it.
+    Reinstalling doesn't help. If uv can't list a folder, it fails halfway through, and pip leaves the folder behind
+    under another name. After that, both tools remove a folder only if its owner may write to it.
     """
     from shlex import quote  # noqa: PLC0415 (needed only if something is wrong)
 

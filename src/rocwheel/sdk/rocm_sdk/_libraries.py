@@ -1,7 +1,7 @@
 """Finds public libraries by their short names, and libraries for the machine's GPU.
 
 A library for a single target, ``libx.so.1.gfx906``, is next to the library for all targets, ``libx.so.1``, and has the
-same SONAME. Once a process has loaded one of the two, all later requests for that SONAME get the same library.
+same SONAME. Once a process has loaded one of the two, all later requests for that SONAME return the same library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ._gpus import Gpu
 
 _LOADED: dict[Path, ctypes.CDLL] = {}
-"""Handles of the loaded libraries for a single target, keyed by the path of the library for all GPUs."""
+"""Handles of the loaded libraries for a single target, keyed by the path of the corresponding library for all GPUs."""
 
 
 def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
@@ -80,7 +80,7 @@ def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
     """Load the library ``name`` for the GPU, after its dependencies.
 
     Return the handle of each loaded file, keyed by the path of the library for all GPUs. If a library for all GPUs is
-    already loaded, it stays loaded, with a warning. Raises `OSError` for a library that can't be loaded.
+    already loaded, it stays loaded, and a warning is printed. Raises `OSError` for a library that can't be loaded.
     """
     paths = [_root(name) / path for path in _build_info.OVERLAID.get(name, ())]
     if not paths:
@@ -125,7 +125,7 @@ def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
 
 
 def _is_mapped(path: Path) -> bool:
-    """Return whether the process has loaded this file. The kernel shows paths without symbolic links."""
+    """Return whether the process has loaded this file. The kernel reports paths without symbolic links."""
     real = os.path.realpath(path)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 (as elsewhere)
         return any(line.rstrip("\n").endswith(f" {real}") for line in maps)
@@ -138,11 +138,11 @@ class DeviceChoice(NamedTuple):
     """The target of an installed device package, or an empty string for the libraries for all GPUs."""
 
     left_out: list[Gpu]
-    """The visible GPUs that these libraries have no code for."""
+    """The visible GPUs for which these libraries have no code."""
 
 
 def choose_device(system: System) -> DeviceChoice:
-    """Choose libraries for the GPUs that this process sees.
+    """Choose libraries for the GPUs that are visible to this process.
 
     If the user chose a single package, use it. Otherwise, use the first of these that exists:
 

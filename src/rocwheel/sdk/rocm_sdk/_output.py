@@ -24,7 +24,7 @@ class OutputError(Exception):
 
 
 class _Output:
-    """A stream that raises `OutputError` when it can't be written to."""
+    """A stream that raises `OutputError` when a write fails."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -62,7 +62,7 @@ class _Messages(_Output):
 
 
 def prepare_streams() -> None:
-    """Make standard output write everything or raise `OutputError`, and make standard error ignore failures.
+    """Make standard output either write everything or raise `OutputError`, and make standard error ignore failures.
 
     Text for a closed stream is dropped.
     """
@@ -80,7 +80,7 @@ def _nowhere() -> TextIO:
 
 
 def _buffered(stream: TextIO) -> TextIO:
-    """Return a stream with a buffer. Without a buffer (PYTHONUNBUFFERED), Python ignores partial writes."""
+    """Return a buffered stream. Without a buffer (PYTHONUNBUFFERED), Python ignores partial writes."""
     raw = getattr(stream, "buffer", None)
     if not isinstance(raw, io.RawIOBase):
         return stream
@@ -98,14 +98,14 @@ COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[a-z]*\[)", re.MULTILINE)
 
 
 def printable(text: str) -> str:
-    """Return text with its control characters and workflow commands escaped, except tabs and line endings."""
+    """Return text with its control characters and workflow commands escaped, except for tabs and line endings."""
     return without_commands(text.translate(ESCAPES))
 
 
 def in_one_line(text: str) -> str:
     """Return text with its control characters escaped, including tabs and line endings.
 
-    A name must not start a new line.
+    A name must not be able to start a new line.
     """
     return without_commands(text.translate(ESCAPES).replace("\n", "\\n").replace("\t", "\\t"))
 
@@ -121,6 +121,6 @@ def warn(text: str) -> None:
 
 
 def listed(names: list[str], shown: int = 3) -> str:
-    """Return names for a message, limited to the first few names of a long list."""
+    """Return names formatted for a message, limited to the first few names of a long list."""
     rest = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

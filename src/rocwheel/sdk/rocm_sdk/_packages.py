@@ -1,7 +1,8 @@
 """Finds the installed packages of the SDK by looking at their folders, so that the result is always current.
 
-Files in the working directory don't count, because anyone may have created them. ``python -c`` and ``python -m`` search
-that folder first. An empty entry in ``PYTHONPATH`` adds that folder, and a relative entry adds a folder near it.
+Files in the working directory are ignored, because anyone may have created them. ``python -c`` and ``python -m`` search
+that folder first. An empty entry in ``PYTHONPATH`` also adds that folder, and a relative entry adds a folder relative
+to it.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def find_module(name: str) -> Path | None:
 
     Look next to ``rocm_sdk`` first, and then on ``sys.path``.
 
-    Installers may put wheels with binaries into a different folder than pure wheels, such as ``lib64`` instead of
-    ``lib``. Raises `OSError` if the system can't tell.
+    Installers may put wheels with binaries into a different folder than pure-Python wheels, such as ``lib64`` instead
+    of ``lib``. Raises `OSError` if the system can't determine this.
     """
     neighbor = SITE / name
     if is_there(neighbor / "__init__.py"):
@@ -109,7 +110,10 @@ def installed_families() -> list[str]:
 
 
 def installed_devices() -> list[str]:
-    """Return the GPU targets whose device packages are installed. Raises `OSError` if the system can't tell."""
+    """Return the GPU targets whose device packages are installed.
+
+    Raises `OSError` if the system can't determine this.
+    """
     device = describe_package("device")
     root = find_module(device.platform_module) if device else None
     links = root / ".devel_links" if root else None
@@ -146,7 +150,7 @@ def find_trusted(name: str) -> ModuleSpec | None:
 
 
 def is_trusted(name: str) -> bool:
-    """Return whether importing a module or submodule runs no code in the working directory."""
+    """Return whether a module or submodule can be imported without running code from the working directory."""
     top = name.partition(".")[0]
     return name in sys.modules or _places(PathFinder.find_spec(top)) == _places(find_trusted(top))
 
@@ -159,7 +163,7 @@ def _places(spec: ModuleSpec | None) -> tuple[str | None, list[str]]:
 def trusted_entries() -> list[str]:
     """Return the entries of ``sys.path``, except the working directory and entries relative to it.
 
-    If such an entry contains Python or ``rocm_sdk``, it is kept, because then all imports come from there.
+    If such an entry contains Python or ``rocm_sdk``, it is included, because all imports then come from there anyway.
     """
     real = os.path.realpath
     installed = (*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__), str(SITE))  # noqa: PTH120

@@ -1,4 +1,7 @@
-"""Implements the differences between the systems that the packages run on. All other modules use `this_platform`."""
+"""Implements the differences between the systems that the packages run on.
+
+All other modules access them through `this_platform`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def this_platform() -> Platform:
 
 
 def use_platform(platform: Platform) -> None:
-    """Use another platform from now on, for example, a `Windows` whose calls a test replaces."""
+    """Use another platform from now on, for example a `Windows` object whose system calls a test replaces."""
     _IN_USE[:] = [platform]
 
 
@@ -50,12 +53,12 @@ class Posix:
 
     @contextmanager
     def locked(self, file: IO[bytes]) -> Iterator[None]:
-        """Hold the lock of a file that is open for writing. Wait for the current holder."""
+        """Hold the lock of a file that is open for writing. Wait until the current holder releases it."""
         fcntl.flock(file, fcntl.LOCK_EX)
         yield  # closing the file also releases the lock
 
     def retry(self, action: Callable[..., Result], *arguments: Any) -> Result:
-        """Run a file operation once. Other programs don't block files on this system."""
+        """Run a file operation once. Other programs don't block access to files on this system."""
         return action(*arguments)
 
     def move_folder(self, new: Path, place: Path) -> None:
@@ -89,7 +92,7 @@ class Posix:
         os.fchmod(file.fileno(), mode)
 
     def may_trust(self, folder: Path, package: Path) -> bool:
-        """Return whether a folder belongs to root, this user, or a user who may change ``package`` itself.
+        """Return whether a folder belongs to root, to this user, or to a user who may change ``package`` itself.
 
         Users who may change the package are the owner, members of a group with write access, or anyone if all users
         have write access. They can replace the archive that trees are expanded from. Users who may only create files
@@ -111,11 +114,14 @@ class Posix:
         return path
 
     def plain(self, text: str) -> str:
-        """Return text with paths in their usual form. On this system, the text doesn't change."""
+        """Return text with paths in their usual form. On this system, the text is returned unchanged."""
         return text
 
     def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` uses it)
-        """Return why a path in an archive is invalid, or an empty string. On this system, any name is valid."""
+        """Return the reason why a path in an archive is invalid, or an empty string.
+
+        On this system, any name is valid.
+        """
         return ""
 
 
@@ -133,7 +139,7 @@ def _is_member(user: int, group: int) -> bool:
 def _may_have_acl(folder: Path) -> bool:
     """Return whether a folder has an access ACL, or may have one that can't be read.
 
-    An ACL that only repeats the mode doesn't count, because Linux stores it as the mode.
+    An ACL that only repeats the mode is ignored, because Linux stores it as the mode.
     """
     list_attributes = getattr(os, "listxattr", None)  # before version 3.11.4, Python has this function only with glibc
     if list_attributes is None:
@@ -175,7 +181,7 @@ PREFIX = "\\\\?\\"
 
 REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]')
 DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ ]*([.].*)?", re.IGNORECASE)
-"""Names that refer to devices in every folder, with any suffix."""
+"""Names that refer to devices in every folder, regardless of the suffix."""
 
 
 class Windows:
@@ -190,7 +196,7 @@ class Windows:
 
     @contextmanager
     def locked(self, file: IO[bytes]) -> Iterator[None]:
-        """Hold the lock of a file that is open for writing. Wait for the current holder.
+        """Hold the lock of a file that is open for writing. Wait until the current holder releases it.
 
         Windows releases the lock when the process ends for any reason.
         """
@@ -253,10 +259,10 @@ class Windows:
         return text.replace(f"{PREFIX}UNC\\", "\\\\").replace(PREFIX, "")
 
     def name_fault(self, path: str) -> str:
-        """Return why a path in an archive, separated by ``/``, is invalid, or an empty string.
+        """Return the reason why a path in an archive, separated by ``/``, is invalid, or an empty string.
 
-        The rules: https://learn.microsoft.com/windows/win32/fileio/naming-a-file. Windows itself treats a name with a
-        colon as a stream of another file, and removes trailing dots and blanks.
+        The rules: https://learn.microsoft.com/windows/win32/fileio/naming-a-file. Windows treats a name with a colon as
+        a stream of another file, and removes trailing dots and blanks.
         """
         for name in path.split("/"):
             refused = REFUSED.search(name)

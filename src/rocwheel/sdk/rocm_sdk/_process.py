@@ -22,8 +22,8 @@ def find_libraries(*shortnames: str) -> list[Path]:
 
     Optional libraries that are absent are left out.
 
-    If device packages have whole libraries, return the libraries for this machine's GPU. Only `preload_libraries` also
-    chooses their dependencies for the GPU. Raises `ModuleNotFoundError` for an unknown name and for a missing package.
+    If device packages contain complete libraries, return the libraries for this machine's GPU. Only `preload_libraries`
+    also chooses GPU-specific dependencies. Raises `ModuleNotFoundError` for an unknown name and for a missing package.
     The message contains the command that installs the package. Raises `FileNotFoundError` for a library that is missing
     from its package.
     """
@@ -31,12 +31,12 @@ def find_libraries(*shortnames: str) -> list[Path]:
 
 
 def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
-    """Load each public library once, so that libraries that are loaded later find it by its SONAME.
+    """Load each public library once, so that libraries loaded later find it by its SONAME.
 
-    If device packages have whole libraries, load the libraries for this machine's GPU after their dependencies. A
-    library that was loaded earlier without this function is the library for all GPUs, and causes a warning. On Windows,
-    load dependencies first, each by its absolute path, and add the packages' folders to the DLL search path. Raises the
-    same errors as `find_libraries`, and `OSError` for a library that can't be loaded.
+    If device packages contain complete libraries, load the libraries for this machine's GPU after their dependencies.
+    If a library was loaded earlier without this function, it remains the library for all GPUs, and a warning is
+    printed. On Windows, load dependencies first, each by its absolute path, and add the packages' folders to the DLL
+    search path. Raises the same errors as `find_libraries`, and `OSError` for a library that can't be loaded.
     """
     platform = this_platform()
     if platform.is_windows:

@@ -1,10 +1,10 @@
-"""Reads RECORD, the list of a distribution's files, and keeps RECORD of rocm-sdk-devel correct.
+"""Reads RECORD, the list of a distribution's files, and keeps the RECORD file of rocm-sdk-devel correct.
 
 https://packaging.python.org/specifications/recording-installed-packages/.
 
-No line ever lists a missing file. During the expansion, two lines list the package's folder and the tree's folder. pip
-and uv remove a listed folder with all its contents, so an uninstall also removes the files of a killed process. The
-line of the tree's folder stays. Without it, pip would leave broken links behind.
+RECORD never lists a missing file. During the expansion, two lines list the package's folder and the tree's folder. pip
+and uv remove a listed folder with all its contents, so an uninstall also removes the files that a killed process left
+behind. The line for the tree's folder remains. Without it, pip would leave broken links behind.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BLOCK = 1 << 20
 def read_inside(dist: str) -> list[Row]:
     """Return the name, path, hash, and size of each file that a distribution has in site-packages.
 
-    Raises `FileNotFoundError` if there is no RECORD, and another of `RECORD_ERRORS` if RECORD can't be read.
+    Raises `FileNotFoundError` if there is no RECORD, or one of the other `RECORD_ERRORS` if RECORD can't be read.
     """
     return [row for row in _read_rows(dist) if not _is_outside(row[0]) and not row[0].endswith(".pyc")]
 
@@ -51,7 +51,8 @@ def read_inside(dist: str) -> list[Row]:
 def read_outside(dist: str) -> list[Row]:
     """Return a distribution's files outside site-packages, such as scripts.
 
-    After an installation with ``--target``, their paths are wrong. Raises the same errors as `read_inside`.
+    After an installation with ``--target``, the paths of these files are wrong. Raises the same errors as
+    `read_inside`.
     """
     return [row for row in _read_rows(dist) if _is_outside(row[0])]
 
@@ -71,7 +72,7 @@ def _read_rows(dist: str) -> list[Row]:
 
 
 def _locate(site: Path, name: str) -> Path:
-    """Return the path of a file. Installers resolve ``..`` in the text of the path, without following links."""
+    """Return the path of a listed file. Installers resolve ``..`` in the text of the path, without following links."""
     path = site / name
     return this_platform().extended(Path(os.path.normpath(path)) if _is_outside(name) else path)
 
@@ -95,10 +96,13 @@ def list_folders(place: DevelPlace) -> None:
 
 
 def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> None:
-    """List the files of the complete tree in RECORD instead of the earlier lines. The archive is removed next.
+    """List the files of the complete tree in RECORD instead of the earlier lines.
 
-    Only the tree's own files have hashes, because links point to other packages and `STATE` changes. ``others`` are in
-    the tree but don't belong to it: links to device packages and notes, which exist if a failure delayed this step.
+    The archive is removed after this step.
+
+    Only files that belong to the tree have hashes, because links point to other packages and `STATE` changes.
+    ``others`` are in the tree but don't belong to it: links to device packages and notes, which exist if a failure
+    delayed this step.
     """
     record = _find_record(place)
     if record is None:
@@ -111,9 +115,9 @@ def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> Non
 
 
 def unlist(place: DevelPlace, *folders: Path) -> None:
-    """Remove the line of the package's folder, because its files have their own lines.
+    """Remove the line for the package's folder, because its files have their own lines.
 
-    Without a tree, remove both lines.
+    If there is no tree, remove both lines.
     """
     record = _find_record(place)
     rows = _read_own(record) if record else []
@@ -158,7 +162,7 @@ def _rows(record: Path) -> list[list[str]]:
 
 
 def _rows_besides(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
-    """Return the rows, except the rows for the tree and for the package's folder."""
+    """Return all rows except those for the tree and for the package's folder."""
     return [row for row in rows if row[0].partition("/")[0] != place.root.name and row[0] != place.package.name]
 
 
@@ -180,8 +184,8 @@ def describe_file(path: Path) -> tuple[str, str]:
 def _append(record: Path, rows: list[list[str]]) -> bool:
     """Add rows in a single system call, which a signal can't interrupt. Return whether all rows were written.
 
-    If the disk doesn't accept all rows, RECORD stays unchanged. Some disks report that failure only when the file is
-    synced. A new file that replaces RECORD would need a name that RECORD lists.
+    If not all rows can be written to the disk, RECORD stays unchanged. Some file systems report that failure only when
+    the file is synced. A new file that replaces RECORD would need a name that RECORD lists.
     """
     data = _text(rows).encode()
     with record.open("r+b", buffering=0) as file:

@@ -20,13 +20,16 @@ class Selection(NamedTuple):
     """The outcome of a decision."""
 
     families: tuple[str, ...]
-    """The chosen families. Empty if there is no decision, or if only other platforms have the chosen families."""
+    """The chosen families.
+
+    Empty if there is no decision, or if the chosen families are available only on other platforms.
+    """
 
     reason: str
     """``environment``, ``detection``, ``default``, or ``none``."""
 
     explanation: str
-    """An explanation of the decision, or of why there is no decision."""
+    """An explanation of the decision, or the reason why no families were chosen."""
 
 
 def available_families(platform: str) -> list[str]:
@@ -35,7 +38,7 @@ def available_families(platform: str) -> list[str]:
 
 
 def family_serving(target: str, platform: str) -> str | None:
-    """Return the family with code for a GPU target, or `None`. The target's features don't matter."""
+    """Return the family that contains code for a GPU target, or `None`. The target's features don't matter."""
     wanted = base_target(target)
     available = available_families(platform)
     if wanted in available:
@@ -106,7 +109,7 @@ def _select_detected(system: System) -> Selection | None:
 
 
 def _explain_others(serving: dict[str, str | None]) -> list[str]:
-    """Return an explanation for each target that uses the package of another target."""
+    """Return an explanation for each target that uses another target's package."""
     if _build_info.LAYOUT != "neutral":
         return []
     others = {base_target(target): family for target, family in serving.items() if family}

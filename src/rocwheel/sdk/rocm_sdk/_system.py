@@ -1,4 +1,4 @@
-"""Reads all information about a machine, so that tests can replace the machine."""
+"""Reads all information about a machine, so that tests can simulate another machine."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class System:
         return _output(program)
 
     def absolute(self, path: str) -> str:
-        """Return the absolute path. The empty path is the working directory."""
+        """Return the absolute path. An empty path represents the working directory."""
         return os.path.abspath(path)  # noqa: PTH100 (no Path: the empty one is the working directory)
 
     def exists(self, path: str) -> bool:
@@ -132,7 +132,7 @@ class System:
         return number in {os.getegid(), *os.getgroups()}
 
     def is_member(self, number: int) -> bool:
-        """Return whether the user was added to a group. The change takes effect at the next login."""
+        """Return whether the user was added to a group. The change takes effect the next time the user logs in."""
         try:
             return self.user() in grp.getgrgid(number).gr_mem
         except KeyError:

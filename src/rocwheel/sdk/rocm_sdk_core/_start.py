@@ -23,7 +23,7 @@ class PosixStarter:
     """Replaces the process with the program."""
 
     def spellings(self, program: Path) -> list[Path]:
-        """Return the possible paths of a program. On this system, there is only one."""
+        """Return the possible paths of a program. On this system, there is only one path."""
         return [program]
 
     def start(self, program: Path, arguments: Sequence[str]) -> NoReturn:
@@ -35,12 +35,15 @@ class PosixStarter:
 
 
 class WindowsStarter:
-    """Waits for the program. If a process on Windows replaces itself, it ends, and the shell stops waiting."""
+    """Waits for the program.
+
+    If a process on Windows replaces itself, it appears to end, and the shell stops waiting.
+    """
 
     def spellings(self, program: Path) -> list[Path]:
         """Return the possible paths of a program, which end with ``.exe``.
 
-        The suffix may be missing in the given path.
+        The given path may lack the suffix.
         """
         name = program.name
         return [program] if name.lower().endswith(".exe") else [program.with_name(f"{name}.exe")]

@@ -1,4 +1,4 @@
-"""The :pep:`517` build backend in the ``rocm`` sdist, which chooses packages on the installing machine.
+"""The :pep:`517` build backend in the ``rocm`` sdist, which chooses packages during installation, for the machine.
 
 The backend needs only the standard library, so it works in an isolated build environment without an index.
 """
@@ -31,7 +31,7 @@ SOURCE = Path(__file__).parent.parent
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:  # noqa: ARG001 (names are the standard's)
-    """Return the build requirements, which are empty."""
+    """Return the build requirements, of which there are none."""
     return []
 
 
@@ -59,7 +59,7 @@ def build_wheel(
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
-    """Write the sdist again from its own files, and return its name."""
+    """Recreate the sdist from its own files, and return its name."""
     return write_sdist(_root(), SOURCE, Path(sdist_directory), _module_name())
 
 
@@ -76,8 +76,8 @@ def _module_name() -> str:
 def _decide() -> tuple[str, dict[str, str]]:
     """Return METADATA and the text to append to files of the module, including the new ``_selection.py``.
 
-    Exits with the reason if nothing suitable exists. pip and uv show standard error, and an exit writes only this text.
-    An exception would add a traceback.
+    Exits with the reason if nothing suitable exists. pip and uv show standard error, to which an exit writes only this
+    text. An exception would add a traceback.
     """
     module = _module_name()
     pkg_info = (_root() / "PKG-INFO").read_text(encoding="utf-8")
@@ -124,8 +124,8 @@ def align_version(build_info: Path, pkg_info: str) -> None:
 def take_facts(build_info: Any, platform: str, machine: str = "") -> str:
     """Set the values for a platform and machine in the module, and return lines that set them in a copy of its text.
 
-    On another platform, the copy uses the values for that platform, because installers also build wheels for other
-    platforms here.
+    If the current platform is different, the copy uses the values for that platform, because installers also build
+    wheels for other platforms here.
     """
     by_platform = getattr(build_info, "BY_PLATFORM", {})
     facts = {**by_platform.get(platform, {}), **by_platform.get(f"{platform} {machine}", {})}
@@ -147,7 +147,7 @@ def import_facts(build_info: Any) -> str:
 
 
 def _elsewhere(platform: str, shared: dict[str, Any], by_platform: dict[str, Any]) -> str:
-    """Return lines that use the values for the current platform if that is not ``platform``."""
+    """Return lines that use the values for the current platform if it isn't ``platform``."""
     lines = ["import sys", "", f"if sys.platform != {platform!r}:"]
     lines += [f"    {name} = {value!r}" for name, value in shared.items()]
     lines += ["    globals().update(BY_PLATFORM.get(sys.platform, {}))"]

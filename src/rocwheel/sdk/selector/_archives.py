@@ -24,7 +24,7 @@ def field_values(text: str, name: str) -> list[str]:
 
 
 def file_stem(metadata: str) -> str:
-    """Return the name and version for file names, in lowercase, with ``_`` instead of runs of ``-_.`` in the name."""
+    """Return the name and version as in file names: in lowercase, with ``_`` instead of runs of ``-_.`` in the name."""
     name, version = (field_values(metadata, field)[0] for field in ("Name", "Version"))
     return f"{re.sub(r'[-_.]+', '_', name).lower()}-{version.replace('-', '_')}"
 

@@ -1,4 +1,4 @@
-"""Rules about imported DLLs: they exist, the loader finds them, and the package requires their packages."""
+"""Rules about imported DLLs: the DLLs exist, the loader finds them, and their packages are required."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _refused(subject: Subject) -> Iterator[Evidence]:
 
 
 def _audited(subject: Subject) -> list[tuple[str, InstalledFile]]:
-    """Return each path that Windows must accept, with its file, or with the packed file that contains it."""
+    """Return each path that Windows must accept, together with its file or the packed file that contains it."""
     return [(path, file) for path, file in subject.windows.places if not subject.tree.is_context(file)]
 
 

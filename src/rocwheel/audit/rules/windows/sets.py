@@ -65,7 +65,7 @@ def _renamed(subject: Subject) -> Iterator[Evidence]:
 
 
 def _circles(subject: Subject) -> Iterator[Evidence]:
-    """Find DLLs in several folders that need each other, so that no DLL can be loaded first."""
+    """Find DLLs in several folders that need each other, so that none of them can be loaded first."""
     edges: dict[str, list[str]] = defaultdict(list)
     files: dict[str, InstalledFile] = {}
     for use in subject.dll_uses:
@@ -84,7 +84,7 @@ def _circles(subject: Subject) -> Iterator[Evidence]:
 
 
 def find_circles(edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the largest sets of two or more nodes that all lead to each other. Each set is sorted.
+    """Return the largest sets of two or more nodes that can all reach each other. Each set is sorted.
 
     This function uses Tarjan's algorithm without recursion, because damaged or malicious files might have chains of any
     length.
@@ -104,9 +104,9 @@ class _Walk:
         self._number: dict[str, int] = {}
         """The number of each visited node, in the order of the visits."""
         self._lowest: dict[str, int] = {}
-        """For each node, the lowest number of a node that it leads back to."""
+        """For each node, the lowest number found so far among the nodes that can be reached from it."""
         self._open: dict[str, None] = {}
-        """Visited nodes whose cycle isn't known yet, in the order of the visits."""
+        """Visited nodes whose cycle hasn't been determined yet, in the order of the visits."""
 
     def visit(self, root: str) -> None:
         path = [] if root in self._number else [self._enter(root)]
@@ -132,7 +132,7 @@ class _Walk:
         self._lowest[node] = min(self._lowest[node], number)
 
     def _leave(self, node: str) -> None:
-        """Remove the cycle that was entered at this node."""
+        """Remove the cycle whose first visited node is this one."""
         if self._lowest[node] != self._number[node]:
             return
         circle = [self._open.popitem()[0]]

@@ -75,7 +75,7 @@ class PlainResult(unittest.TestResult):
         self._faults, self._reasons = [], []
 
     def stopTest(self, test: unittest.TestCase) -> None:
-        """Print the line of the check, and the lines with its failures."""
+        """Print the result of the check, followed by its failures."""
         super().stopTest(test)
         outcome = "failed" if self._faults else "left out" if self._reasons else "passed"
         self.counts[outcome] += 1
@@ -97,7 +97,7 @@ class PlainResult(unittest.TestResult):
         self._faults.append(str(err[1]) or type(err[1]).__name__)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Error | None) -> None:
-        """Record why one of several libraries or programs failed."""
+        """Record the failure of one of several libraries or programs."""
         super().addSubTest(test, subtest, err)
         if err:
             self._faults.append(str(err[1]) or type(err[1]).__name__)

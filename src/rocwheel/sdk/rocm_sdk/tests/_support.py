@@ -34,7 +34,7 @@ TIME_LIMIT = 60
 """The time limit for a program or for loading a library, in seconds."""
 
 LOADED = "\0"
-"""The text that the child process writes after it loads a library. The loader has no such message."""
+"""The text that the child process writes after it loads a library. The loader itself never prints this text."""
 
 PLUGIN_ENTRY = b"\0llvmGetPassPluginInfo\0"
 """The entry point of plug-ins for LLVM programs ("Writing an LLVM Pass")."""
@@ -91,7 +91,7 @@ def _is_native_library(path: Path) -> bool:
 def check_load(path: Path) -> str:
     """Load a library in a child process, so that it can't hang or crash this process. Return the error.
 
-    The child must confirm the load, because a library may also end its process with any status.
+    The child must confirm the load, because a library may also end the process with any exit status.
     """
     if this_platform().is_windows:
         return check_dll(path, TIME_LIMIT)
@@ -118,7 +118,7 @@ def check_load(path: Path) -> str:
 
 
 def needs_its_program(path: Path, problem: str) -> bool:
-    """Return whether a library is an LLVM plug-in that lacks only symbols that ``opt`` provides."""
+    """Return whether a library is an LLVM plug-in whose only missing symbols are those that ``opt`` provides."""
     if "undefined symbol" not in problem:
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -164,7 +164,7 @@ def read_scripts(package: str) -> dict[str, Any]:
 def find_script(package: str, name: str) -> Path | None:
     """Return the path of a package's console script (``core``, ``profiler``), or `None`.
 
-    The script must import the package's entry points. A system ROCm has other programs with the same names.
+    The script must import the package's entry points. A system-wide ROCm has other programs with the same names.
     """
     entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
     name += this_platform().program_suffix
@@ -207,7 +207,7 @@ def _contains(path: Path, text: bytes) -> bool:
 
 
 def run_script(script: Path, arguments: list[str]) -> str:
-    """Run a console script in its own folder, and return the error.
+    """Run a console script in its own folder, and return the error, if any.
 
     In the working directory, an empty or relative entry in PATH or PYTHONPATH could point to other files. An entry that
     points to these packages still works.

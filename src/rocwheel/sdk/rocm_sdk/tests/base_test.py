@@ -1,4 +1,4 @@
-"""Self-tests of the whole set, such as versions, layout, and GPUs."""
+"""Self-tests of the complete set of packages, such as versions, layout, and GPUs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class BaseTest(unittest.TestCase):
     """Tests several packages together."""
 
     def test_all_packages_have_the_version_of_rocm(self) -> None:
-        """Check the versions, because packages from different releases link to files that other releases don't have."""
+        """Check the versions, because packages from different releases link to files that don't exist in the others."""
         deviating = ", ".join(f"{dist} has version {text}" for dist, text in deviating_versions().items())
         if deviating:
             self.fail(f"{META} has version {_build_info.VERSION}, but {deviating}")
 
     def test_packages_are_side_by_side(self) -> None:
-        """Check the folders, because run paths point from one package to another through the common folder."""
+        """Check the folders, because run paths refer from one package to another through the common folder."""
         roots = {name: find_root(name) for name in ("core", "libraries", "profiler")}
         places = {name: root.parent for name, root in roots.items() if root}
         if len(set(places.values())) > 1:

@@ -31,7 +31,10 @@ class DevelTest(unittest.TestCase):
             self.fail("\n".join(["broken links; reinstall all packages in the set together:", *broken]))
 
     def test_shared_libraries_load(self) -> None:
-        """Check only this package's own libraries. Other libraries are links to libraries that other tests cover."""
+        """Check only the libraries that belong to this package.
+
+        Other libraries are links to libraries that other tests cover.
+        """
         for path in shared_libraries(get_devel_root()):
             with self.subTest(library=str(path)):
                 require_load(self, path)

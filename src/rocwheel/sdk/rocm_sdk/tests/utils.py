@@ -1,4 +1,7 @@
-"""Helpers for test modules that were written for the reference's packages. The self-tests use other helpers."""
+"""Helpers for test modules that were written for the reference implementation's packages.
+
+The self-tests use other helpers.
+"""
 
 from __future__ import annotations
 
