@@ -168,7 +168,7 @@ def test_damaged_cache_entries_are_reported_and_do_not_change_the_wheels(
 @needs_disks
 @pytest.mark.parametrize(
     ("options", "trouble"),
-    [("ro", "Read-only file system"), ("size=2m", "less than 256 MiB would stay free on the disk")],
+    [("ro", "Read-only file system"), ("size=2m", "less than 256 MiB would remain free on the disk")],
     ids=["read-only", "full"],
 )
 def test_an_unwritable_or_full_cache_disk_is_reported_once_and_the_build_continues(

@@ -42,7 +42,7 @@ def test_split_prints_the_output_folders_and_the_files_left_unsplit(run: Run, tr
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[:2] == [
         "stays in the host folder: lib/odd_gfx906.hsaco: a kernel file that no rule covers",
-        "/out/host: 2 files, 1 library split, on disk 29.8 kB -> 13.5 kB",
+        "/out/host: 2 files, 1 library split, on disk 29.9 kB -> 13.6 kB",
     ]
     assert [line.split(",")[0] for line in out.replace(str(tmp_path), "").splitlines()[2:]] == [
         "/out/gfx906: 2 archives",
@@ -79,7 +79,7 @@ def test_joining_some_of_the_targets_reports_the_missing_ones(run: Run, tree: Pa
     status, out, _ = run("device", "join", tmp_path / "out/host", tmp_path / "out/gfx906", "--output", tmp_path / "fat")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines() == [
-        "/fat/lib/libx.so: 2 bundles, 5.0 kB for gfx906, in a file of 29.8 kB; missing: gfx90a",
+        "/fat/lib/libx.so: 2 bundles, 5.0 kB for gfx906, in a file of 29.9 kB; missing: gfx90a",
         "/fat: 1 library joined, 1 other file copied",
     ]
 
@@ -92,7 +92,7 @@ def test_a_dry_run_prints_no_archive_sizes(run: Run, tree: Path, tmp_path: Path)
     status, out, _ = run("device", "split", tree, "--output", tmp_path / "out", "--dry-run")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[1:] == [
-        "/out/host: 2 files, 1 library split, on disk 29.8 kB -> 13.5 kB",
+        "/out/host: 2 files, 1 library split, on disk 29.9 kB -> 13.6 kB",
         "/out/gfx906: 2 archives",
         "/out/gfx90a: 1 archive",
         "/out/gfx1030: 1 file, 3.0 kB",
@@ -126,7 +126,7 @@ def test_a_library_without_code_for_the_target_is_joined_with_empty_bundles(
         0,
         [
             "/fat/lib/libx.so: 2 bundles, 2.5 kB for gfx90a, in a file of 25.8 kB",
-            "/fat/lib/liby.so: 1 bundle, no device code, in a file of 17.5 kB",
+            "/fat/lib/liby.so: 1 bundle, no device code, in a file of 17.6 kB",
             "/fat: 2 libraries joined, 1 other file copied",
         ],
     )
@@ -244,7 +244,7 @@ def test_an_archives_folder_outside_the_tree_through_a_symlink_is_refused(run: R
     assert (done.status, done.stderr) == (
         2,
         (
-            "error: lib64: is a symlink to '/lib', outside the tree, but archives would be below it; "
+            "error: lib64: is a symlink to '/lib', outside the tree, but the split puts archives below it; "
             "expected another folder for archives. Specify --archives lib/kpack.\n"
         ),
     )
@@ -325,7 +325,7 @@ def test_an_archives_folder_below_a_file_is_refused(run: Run, tree: Path, tmp_pa
     status, _, err = run("device", "split", tree, *order)
     assert (status, err) == (
         2,
-        "error: lib/libx.so: is a file, but archives would be below it; expected another folder for archives\n",
+        "error: lib/libx.so: is a file, but the split puts archives below it; expected another folder for archives\n",
     )
 
 

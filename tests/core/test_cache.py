@@ -385,7 +385,7 @@ for number in range(3):
     ("options", "trouble"),
     [
         pytest.param("ro", "Read-only file system", id="read-only"),
-        pytest.param("size=4m", "less than 256 MiB would stay free on the disk", id="too small"),
+        pytest.param("size=4m", "less than 256 MiB would remain free on the disk", id="too small"),
     ],
 )
 def test_an_unwritable_disk_is_reported_once(tmp_path: Path, options: str, trouble: str) -> None:
@@ -411,7 +411,7 @@ def test_the_cache_leaves_a_reserve_of_free_disk_space(
     store.put(key(2), b"", b"")
     assert read_contents(tmp_path).entries == ()
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: can't be written (less than 256 MiB would stay free on the disk); continuing without the cache"
+        f"{tmp_path}: can't be written (less than 256 MiB would remain free on the disk); continuing without the cache"
     ]
 
 

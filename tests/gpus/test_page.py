@@ -43,7 +43,7 @@ def test_the_page_lists_the_gpus_that_load_a_file_and_the_disagreements(tmp_path
         "",
         "Disagreements:",
         "",
-        "* gfx908:xnack-, a file: the runtime refuses it (status 209); runs-on says gfx908 (the reason)",
+        "* a file: the runtime refuses it (status 209); runs-on says gfx908 (the reason). On gfx908:xnack-.",
     ]
 
 

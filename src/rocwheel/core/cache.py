@@ -458,7 +458,7 @@ class EntryStore:
     def _require_room(self, size: int) -> None:
         disk = _with_parent(self.folder / "entry", lambda: os.statvfs(self.folder))
         if disk.f_bavail * disk.f_frsize < size + RESERVE:
-            raise OSError(errno.ENOSPC, f"less than {RESERVE >> 20} MiB would stay free on the disk")
+            raise OSError(errno.ENOSPC, f"less than {RESERVE >> 20} MiB would remain free on the disk")
 
     def _drop(self, path: Path) -> None:
         try:

@@ -183,7 +183,7 @@ def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]
         top = (places[0] if places else place).partition("/")[0]
         if place.partition("/")[0] != top or not ("/" in place or info.isdir()):
             found = f"has {quoted(place)} outside of the top folder {quoted(top)}"
-            raise InputError(path, found, expected="one top folder with all files", remedy=_AGAIN)
+            raise InputError(path, found, expected="a single top-level folder that contains all files", remedy=_AGAIN)
         if problem := _link_problem(info, place, files):
             raise InputError(path, problem[0], expected=problem[1], remedy=_AGAIN)
         if info.issym() or info.islnk():

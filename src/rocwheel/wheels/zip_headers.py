@@ -219,7 +219,7 @@ def _require_no_gap(path: Path, before: Extent | None, stop: int, read_at: ReadA
         layout = "<I2Q" if before.header.is_zip64 or max(info.compress_size, info.file_size) >> 32 else "<I2I"
         fields = struct.pack(layout, info.CRC, info.compress_size, info.file_size)
         if read_at(min(size, _LONGEST_DESCRIPTOR + 1), start) not in (fields, b"PK\7\10" + fields):
-            source, what = f"{path}!{info.filename}", "isn't followed by exactly its data descriptor"
+            source, what = f"{path}!{info.filename}", "isn't followed directly by its data descriptor"
             raise InputError(
                 source, what, expected="a data descriptor, which follows each streamed member", remedy=AGAIN
             )

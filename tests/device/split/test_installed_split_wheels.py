@@ -279,7 +279,7 @@ def test_an_unsplittable_wheel_is_refused_and_nothing_is_written(tmp_path: Path,
         "--overlay-root"
     )
     in_the_way = refused(tmp_path, {"demo/libfat.so": library, "demo/.kpack": b"x"}, "demo")
-    assert in_the_way.startswith("WHEEL: 1 problem\n  .kpack: is a file, but archives would be below it; ")
+    assert in_the_way.startswith("WHEEL: 1 problem\n  .kpack: is a file, but the split puts archives below it; ")
     damaged = library.read_bytes().replace(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDL3__")
     assert refused(tmp_path, {"demo/libfat.so": damaged}, "demo").startswith("WHEEL!demo/libfat.so: ")
 

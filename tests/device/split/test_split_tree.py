@@ -75,10 +75,19 @@ def test_archives_go_to_the_root_if_the_folder_is_a_symlink_to_it(tree: Path) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gone", "odd: is a symlink to 'gone', which doesn't exist, but archives would be below it"),
-        ("odd", "odd: is a symlink to 'odd', which doesn't exist, but archives would be below it"),
-        ("lib/libx.so", "odd: is a symlink to 'lib/libx.so', which is a file, but archives would be below it"),
-        ("../beside", "odd: is a symlink to '../beside', outside the tree, but archives would be below it"),
+        (
+            "gone",
+            "odd: is a symlink to 'gone', which doesn't exist, but the split puts archives below it",
+        ),
+        ("odd", "odd: is a symlink to 'odd', which doesn't exist, but the split puts archives below it"),
+        (
+            "lib/libx.so",
+            "odd: is a symlink to 'lib/libx.so', which is a file, but the split puts archives below it",
+        ),
+        (
+            "../beside",
+            "odd: is a symlink to '../beside', outside the tree, but the split puts archives below it",
+        ),
     ],
 )
 def test_a_symlink_that_is_not_to_a_folder_of_the_tree_is_refused(
@@ -103,7 +112,8 @@ def test_a_symlink_to_a_name_that_markers_cannot_contain_is_refused(tree: Path) 
     (tree / "a @GFXARCH@").mkdir()
     (tree / "odd").symlink_to("a @GFXARCH@")
     with pytest.raises(
-        InputError, match=r"^odd/kpack: is a link to 'a @GFXARCH@/kpack', but archives would be below it"
+        InputError,
+        match=r"^odd/kpack: is a link to 'a @GFXARCH@/kpack', but the split puts archives below it",
     ):
         split(tree, "odd/kpack")
 
@@ -113,9 +123,9 @@ def test_a_symlink_to_a_name_that_markers_cannot_contain_is_refused(tree: Path) 
 def test_a_file_in_place_of_the_archives_folder_is_refused(tree: Path, name: str, *, dry_run: bool) -> None:
     (tree / "first").write_bytes(b"text")
     (tree / "second").hardlink_to(tree / "first")
-    with pytest.raises(InputError, match=f"^{name}: is a file, but archives would be below it"):
+    with pytest.raises(InputError, match=f"^{name}: is a file, but the split puts archives below it"):
         split(tree, f"{name}/kpack", dry_run=dry_run)
-    with pytest.raises(InputError, match=f"^{name}: is a file, but archives would be below it"):
+    with pytest.raises(InputError, match=f"^{name}: is a file, but the split puts archives below it"):
         split(tree, name, dry_run=dry_run)
 
 

@@ -148,7 +148,7 @@ def test_a_local_xla_is_overridden_and_its_commit_is_stamped() -> None:
     assert "--override_repository=xla=/src/xla" in bazel_words(made)
     text = spell_commands(made.commands, "shell")
     assert '--commit ROCm/xla="$(git -C /src/xla rev-parse HEAD)"' in text
-    assert "commit_info.py recorded the pinned commit" in wrong(made)["--local_xla_path"]
+    assert "recorded the pinned commit in commit_info.py" in wrong(made)["--local_xla_path"]
 
 
 def test_the_commit_of_an_overridden_jax_is_stamped() -> None:
@@ -171,8 +171,8 @@ def test_an_override_in_any_spelling_is_stamped_and_reported(options: tuple[str,
     assert f'--commit {commit}="$(git -C /src/xla rev-parse HEAD)"' in spell_commands(made.commands, "shell")
     name = commit.rpartition("/")[2]
     assert wrong(made)[f"--override_repository={name}"] == (
-        f"built another {name}, but commit_info.py recorded the pinned commit; now commit_info.py has the commit "
-        "that is built"
+        f"built a {name} other than the pinned commit, but recorded the pinned commit in commit_info.py; "
+        "commit_info.py now records the commit that was built"
     )
 
 

@@ -157,13 +157,13 @@ def test_a_stream_without_its_data_descriptor_is_refused(tmp_path: Path, behind:
     with pytest.raises(InputError) as caught:
         _only(tmp_path / "a.zip", _stream(behind))
     assert str(caught.value) == (
-        f"{tmp_path}/a.zip!a: isn't followed by exactly its data descriptor; expected a data descriptor, which "
+        f"{tmp_path}/a.zip!a: isn't followed directly by its data descriptor; expected a data descriptor, which "
         "follows each streamed member. Build or download it again."
     )
 
 
 def test_a_32_bit_descriptor_is_refused_if_64_bits_are_announced(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="isn't followed by exactly its data descriptor"):
+    with pytest.raises(InputError, match="isn't followed directly by its data descriptor"):
         _only(tmp_path / "a.zip", _stream(STREAM.descriptor(), LARGE_EXTRA))
 
 

@@ -336,7 +336,7 @@ def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
             CodePlace(image.source.name),
             f"{last.name} after all other sections",
             expected="the marker section .kpackrf, which the join removes",
-            remedy="Join the split file as it was before the later change.",
+            remedy="Join the split file from before the later change.",
         )
     return section, last
 

@@ -114,14 +114,18 @@ def find_place(root: Path, folder: str) -> str:
         if step.is_symlink():
             text = str(step.readlink())
             if fault := _fault_of_link(root, step):
-                found = f"is a symlink to {quoted(text)}, {fault}, but archives would be below it"
+                found = f"is a symlink to {quoted(text)}, {fault}, but the split puts archives below it"
                 raise InputError(path, found, expected=_EXPECTED, remedy=_remedy(root, text, "/".join(parts[number:])))
         elif step.exists() and not step.is_dir():
-            raise InputError(path, "is a file, but archives would be below it", expected=_EXPECTED)
+            raise InputError(path, "is a file, but the split puts archives below it", expected=_EXPECTED)
     place = os.path.relpath(os.path.realpath(root / folder), os.path.realpath(root))
     if place != folder and not is_archive_folder(place):
         expected = f"{_EXPECTED}, whose names contain only A-Z, a-z, 0-9, and ._+-"
-        raise InputError(folder, f"is a link to {quoted(place)}, but archives would be below it", expected=expected)
+        raise InputError(
+            folder,
+            f"is a link to {quoted(place)}, but the split puts archives below it",
+            expected=expected,
+        )
     return "" if place == "." else place
 
 

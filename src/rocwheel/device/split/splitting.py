@@ -277,7 +277,11 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
     taken = {path.lower() for path in [*(file.path for file in plan.host), *(file.path for file in plan.device)]}
     above = {str(parent) for archive in plan.iter_archives() for parent in PurePosixPath(archive.path).parents}
     in_the_way = [
-        InputError(path, "is a file, but archives would be below it", expected="another folder for archives")
+        InputError(
+            path,
+            "is a file, but the split puts archives below it",
+            expected="another folder for archives",
+        )
         for path in sorted(above)
         if path.lower() in taken
     ]

@@ -425,7 +425,7 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         text = "has failed with an AttributeError since --rbe was added, because it reads an option that only build has"
         yield Note("requirements_update", text)
     elif "jax-rocm-pjrt" in wheel_names(old):
-        text = "its version.py was never stamped: the package's version was the date of its import"
+        text = "its version.py was never stamped, so the package used the date of the import as its version"
         yield Note("jax-rocm*-pjrt", text)
 
 
@@ -457,8 +457,8 @@ def _wrong_bazel_options(old: OldCommand) -> Iterator[Note]:
     for name in overridden_repositories(old):
         if name in STAMPED:
             text = (
-                f"built another {name}, but commit_info.py recorded the pinned commit; now commit_info.py has the "
-                "commit that is built"
+                f"built a {name} other than the pinned commit, but recorded the pinned commit in commit_info.py; "
+                "commit_info.py now records the commit that was built"
             )
             yield Note(f"--override_repository={name}", text)
 
