@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,7 +25,6 @@ from trials.gpus.table import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from rocwheel.binary.code_objects import TargetId
     from trials.gpus.runtimes import Runtime
@@ -122,9 +122,8 @@ def _ask(
     runtime: Runtime, folder: Path, gpu: TargetId, blas: Blas, tree: Path, form: str, lacking: Sequence[str]
 ) -> Cell:
     machine = write_machine(folder / "machines/blas", [gpu])
-    library = (
-        (folder if not runtime.chroot else type(folder)("/mnt/work")) / tree.relative_to(folder) / "lib" / blas.library
-    )
+    inside = Path("/mnt/work") if runtime.chroot else folder
+    library = inside / tree.relative_to(folder) / "lib" / blas.library
     (folder / "output/counts").unlink(missing_ok=True)
     ended = run(runtime, folder, machine, ["gemm.py", runtime.library, blas.kind, str(library)])
     calls = [msgspec.json.decode(line, type=_Call) for line in ended.output.splitlines() if line.startswith("{")]

@@ -383,7 +383,7 @@ def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]
     An empty ``extra`` means no extra. With an extra, these are only the requirements that the extra adds.
     """
     if len(requirements_for_extra(wheel.requirements, "")) < len(wheel.requirements):
-        read_requirements(wheel.path, wheel.requirements)
+        read_requirements(wheel.path, wheel.requirements)  # raises the error about the unreadable requirement
     found = requirements_for_extra(wheel.requirements, extra)
     return [requirement for requirement in found if applies(requirement, (extra,), path)]
 

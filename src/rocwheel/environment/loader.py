@@ -214,7 +214,7 @@ class Loader:
         self._inner = (*(f"/{subfolder}" for subfolder in subfolders), "")
         self._by_name: dict[str, int] = {}
         self._by_identity: dict[str, int] = {}
-        self._scopes: dict[int, dict[int, dict[str, str]]] = {}
+        self._scopes: dict[KnownFolders, dict[int, dict[str, str]]] = {}
         self._waiting: deque[int] = deque()
 
     def load(self, library: Library) -> None:
@@ -263,7 +263,7 @@ class Loader:
             return {}
         if elf.run_path_tag is RunpathTag.RUNPATH:
             return {} if inherited else self._own_folders(requester, known)
-        scopes, waiting, holder = self._scopes.setdefault(id(known), {}), list[int](), requester
+        scopes, waiting, holder = self._scopes.setdefault(known, {}), list[int](), requester
         while holder >= 0 and holder not in scopes:
             waiting.append(holder)
             holder = self.objects[holder].loader
@@ -388,20 +388,21 @@ class KnownFolders:
 
     def __init__(self, describe: Callable[[str, str], tuple[str, str] | None]) -> None:
         self._describe = describe
-        self._known: dict[tuple[str | None, str], dict[str, str]] = {}
+        self._known: dict[tuple[str | None, str, tuple[str, ...]], dict[str, str]] = {}
 
     def of(self, run_path: str | None, origin: str, inner: tuple[str, ...]) -> dict[str, str]:
         """Return the folders of a run path in a file in ``origin``.
 
         If several entries have the same folder, the first one counts.
         """
-        if (run_path, origin) not in self._known:
+        key = (run_path, origin, inner)
+        if key not in self._known:
             described = (self._describe(entry, folder) for entry, folder in _expanded(run_path, origin, inner))
-            found = self._known[run_path, origin] = dict[str, str]()
+            found = self._known[key] = dict[str, str]()
             for one in described:
                 if one is not None:
                     found.setdefault(*one)
-        return self._known[run_path, origin]
+        return self._known[key]
 
 
 _UNKNOWN = InstalledLayout()
